@@ -1,0 +1,40 @@
+// The one exception type of the core: a code that the bindings map to a Python class, and one sentence.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace fairlead {
+
+enum class ErrorCode {
+  kInvalidInput,   // what the caller gave cannot be used
+  kUnsupported,    // an operator or form that the target cannot express
+  kDiverged,       // two runs executed different operators
+  kUnsolved,       // an integer or float that no expression of the sizes explains
+  kDiscrepancy,    // the written file does not compute what eager computes
+  kIo,             // a file could not be read or written
+  kParse,          // text or bytes that are not in the format they claim
+  kInternal,       // our own mistake
+};
+
+// Sentence form: "[export] Expected X, got Y (where). What to do."
+class Error : public std::runtime_error {
+ public:
+  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  [[nodiscard]] ErrorCode code() const { return code_; }
+
+ private:
+  ErrorCode code_;
+};
+
+[[noreturn]] void fail_check(const char* expression, const char* file, int line,
+                             const std::string& detail);
+
+}  // namespace fairlead
+
+// An invariant of ours: when it breaks the fault is in Fairlead, and the message says where to report it.
+#define FAIRLEAD_CHECK(condition, detail)                                              \
+  do {                                                                                 \
+    if (!(condition)) ::fairlead::fail_check(#condition, __FILE__, __LINE__, (detail)); \
+  } while (false)

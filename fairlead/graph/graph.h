@@ -1,0 +1,104 @@
+// The program: one SSA graph of ATen operators whose values carry dtype and exact symbolic shape.
+//
+// Nodes are in execution order; every value is a graph input, a constant, or the result of one node.
+// The graph borrows constants' bytes (the bindings keep the tensors alive) and knows no protobuf.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "fairlead/base/dtype.h"
+#include "fairlead/symbol/expr.h"
+
+namespace fairlead {
+
+using ValueId = std::int32_t;
+inline constexpr ValueId kNoValue = -1;
+
+enum class ArgKind : std::uint8_t {
+  kNone,
+  kValue,   // value
+  kInt,     // expr
+  kFloat,   // number; with `expr` set: number * expr^power
+  kBool,    // number is 0 or 1
+  kString,  // text; also devices, layouts and memory formats
+  kDtype,   // dtype
+  kList,    // items
+};
+
+struct Arg {
+  ArgKind kind = ArgKind::kNone;
+  Dtype dtype = Dtype::kFloat32;
+  ValueId value = kNoValue;
+  Expr expr = nullptr;
+  double number = 0;
+  double power = 1;
+  std::string text;
+  std::vector<Arg> items;
+};
+
+struct Value {
+  Dtype dtype = Dtype::kFloat32;
+  std::vector<Expr> shape;
+  std::string name;  // inputs, outputs and constants; empty for intermediates
+};
+
+struct Node {
+  std::string op;          // "aten.view.default"
+  std::vector<Arg> args;   // in schema order, defaults filled in
+  std::vector<ValueId> outputs;  // kNoValue for a result that is None
+  std::string_view module;       // "model.layers.0.self_attn", kept in Graph::names
+  std::string_view source;       // "modeling_llama.py:246"
+};
+
+// Bytes of a constant. `strides` are in elements; empty means contiguous.
+struct Constant {
+  ValueId value = kNoValue;
+  const std::byte* data = nullptr;
+  std::vector<std::int64_t> dims;
+  std::vector<std::int64_t> strides;
+  std::shared_ptr<const std::vector<std::byte>> owned;  // set where the graph made the bytes itself
+};
+
+// Where a symbol's value comes from when the program runs.
+struct SymbolSource {
+  ValueId value = kNoValue;  // kSize, kData: its dimension `axis`; kRead: element `axis` of it
+  int axis = 0;
+};
+
+struct Graph {
+  std::shared_ptr<ExprPool> pool = std::make_shared<ExprPool>();
+  std::vector<Value> values;
+  std::vector<Node> nodes;
+  std::vector<ValueId> inputs;
+  std::vector<ValueId> outputs;
+  std::vector<std::string> output_names;
+  std::vector<Constant> constants;
+  std::unordered_map<ValueId, std::size_t> constant_of;  // value -> index into constants
+  std::vector<SymbolSource> symbol_sources;              // by SymbolId
+
+  // Keeps a name alive as long as the graph.
+  std::string_view keep(std::string_view name);
+
+  ValueId add_value(Dtype dtype, std::vector<Expr> shape, std::string name = {});
+  void add_constant(Constant constant);
+  [[nodiscard]] const Constant* constant(ValueId value) const;
+
+ private:
+  std::shared_ptr<std::unordered_map<std::string, bool>> names_ =
+      std::make_shared<std::unordered_map<std::string, bool>>();
+};
+
+// One line per node; the inverse of parse_graph except for the constants' bytes.
+[[nodiscard]] std::string to_text(const Graph& graph);
+// Throws Error(kParse) with line and column.
+[[nodiscard]] Graph parse_graph(std::string_view text);
+// Throws Error(kInternal) where a value is used before it is made, made twice, or unknown.
+void check(const Graph& graph);
+
+}  // namespace fairlead

@@ -1,0 +1,61 @@
+// Streams a model to a file, and its large tensors to one aligned file beside it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "fairlead/onnx/model.h"
+
+namespace fairlead::onnx {
+
+enum class ExternalData {
+  kAuto,    // external where the tensors together pass kAutoExternalBytes
+  kAlways,  // every tensor of at least kExternalTensorBytes
+  kNever,   // all inside; an error past protobuf's 2 GiB
+};
+inline constexpr std::int64_t kAutoExternalBytes = 256ll << 20;
+inline constexpr std::int64_t kExternalTensorBytes = 1024;
+// ONNX Runtime maps external tensors; page alignment lets it use them in place.
+inline constexpr std::int64_t kExternalAlignment = 4096;
+
+struct WriteResult {
+  std::int64_t model_bytes = 0;
+  std::int64_t external_bytes = 0;  // 0: no external file
+  std::string external_path;        // "<path>.data", empty where there is none
+};
+
+// Files staged beside their final names. The destructor removes what was not committed, so an error,
+// a full disk or an interrupt leaves nothing behind.
+class StagedModel {
+ public:
+  StagedModel() = default;
+  StagedModel(StagedModel&& other) noexcept;
+  StagedModel& operator=(StagedModel&& other) noexcept;
+  StagedModel(const StagedModel&) = delete;
+  StagedModel& operator=(const StagedModel&) = delete;
+  ~StagedModel();
+
+  // A loadable model under a temporary name: the staged .onnx refers to its external file by the
+  // final name, so both lie in a temporary folder beside the target ("model.onnx" in it).
+  [[nodiscard]] const std::string& path() const { return staged_path_; }
+  [[nodiscard]] const WriteResult& result() const { return result_; }
+  void commit();   // renames both files into place; throws Error(kIo)
+  void discard();  // removes them; never throws
+
+ private:
+  friend StagedModel write_model(const Model&, const std::string&, ExternalData);
+  std::string folder_;
+  std::string staged_path_;
+  std::string staged_data_;
+  std::string final_path_;
+  std::string final_data_;
+  WriteResult result_;
+};
+
+// Weights are streamed from where they lie; the peak above them is a few MB. Identical bytes
+// (same pointer, dims, strides and dtype) are stored once in the external file.
+// Throws Error(kIo) with the path and the system's reason.
+[[nodiscard]] StagedModel write_model(const Model& model, const std::string& path,
+                                      ExternalData external = ExternalData::kAuto);
+
+}  // namespace fairlead::onnx

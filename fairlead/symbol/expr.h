@@ -1,0 +1,106 @@
+// Integer expressions over named symbols, hash-consed: two equal expressions are one pointer.
+//
+// An expression is kept in a normal form: a sum of terms, each an integer coefficient times a sorted
+// product of factors; a factor is a symbol or one of floordiv, mod, max, min over normal forms.
+// So (a + b)*2 - 2*b is 2*a, and equality is pointer equality. ceildiv(a, k) is -floordiv(-a, k)
+// and is recognised again when printed.
+//
+//   ExprPool pool;
+//   Expr batch = pool.symbol("batch"), seq = pool.symbol("sequence");
+//   pool.to_string(pool.mul(batch, seq));                     // "batch*sequence"
+//   pool.evaluate(pool.mul(batch, seq), {2, 3});              // 6
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace fairlead {
+
+using SymbolId = std::uint32_t;
+
+enum class ExprKind : std::uint8_t {
+  kConst,     // value
+  kSymbol,    // value is the SymbolId
+  kAdd,       // args: two or more terms, constant last
+  kMul,       // args: factors; value is the coefficient (1 when there is none)
+  kFloorDiv,  // args: dividend, divisor; rounds towards minus infinity
+  kMod,       // args: dividend, divisor; the sign of the divisor, as in Python
+  kMax,       // args: two or more, sorted
+  kMin,       // args: two or more, sorted
+};
+
+struct ExprNode {
+  ExprKind kind;
+  std::int64_t value = 0;
+  std::vector<const ExprNode*> args;
+  std::uint32_t id = 0;  // creation order within its pool
+};
+
+// A handle into a pool; valid as long as the pool, never null inside a shape.
+using Expr = const ExprNode*;
+
+enum class SymbolKind : std::uint8_t {
+  kSize,  // a dimension of a graph input
+  kData,  // a size that an operator's data decides (nonzero, unique)
+  kRead,  // a value that the model read from a tensor
+};
+
+struct Symbol {
+  std::string name;
+  SymbolKind kind = SymbolKind::kSize;
+};
+
+class ExprPool {
+ public:
+  ExprPool() = default;
+  ExprPool(const ExprPool&) = delete;
+  ExprPool& operator=(const ExprPool&) = delete;
+
+  [[nodiscard]] Expr constant(std::int64_t value);
+  // The symbol of that name, made on first use; the kind is set by the first use.
+  [[nodiscard]] Expr symbol(std::string_view name, SymbolKind kind = SymbolKind::kSize);
+
+  [[nodiscard]] Expr add(Expr a, Expr b);
+  [[nodiscard]] Expr sub(Expr a, Expr b);
+  [[nodiscard]] Expr mul(Expr a, Expr b);
+  [[nodiscard]] Expr neg(Expr a);
+  [[nodiscard]] Expr floordiv(Expr a, Expr b);  // simplifies exact divisions: (4*a)//2 is 2*a
+  [[nodiscard]] Expr ceildiv(Expr a, Expr b);
+  [[nodiscard]] Expr mod(Expr a, Expr b);
+  [[nodiscard]] Expr max(Expr a, Expr b);
+  [[nodiscard]] Expr min(Expr a, Expr b);
+  [[nodiscard]] Expr product(std::span<const Expr> factors);
+
+  // Values by SymbolId; throws Error(kInvalidInput) where a symbol has no value or a divisor is 0.
+  [[nodiscard]] std::int64_t evaluate(Expr e, std::span<const std::int64_t> values) const;
+  // Every symbol replaced by what `map` (by SymbolId) says; a null entry keeps the symbol.
+  [[nodiscard]] Expr substitute(Expr e, std::span<const Expr> map);
+  [[nodiscard]] std::vector<SymbolId> symbols_of(Expr e) const;  // sorted, each once
+
+  [[nodiscard]] std::string to_string(Expr e) const;
+  // The inverse of to_string; unknown names become size symbols. Throws Error(kParse) with the column.
+  [[nodiscard]] Expr parse(std::string_view text);
+
+  [[nodiscard]] const std::vector<Symbol>& symbols() const { return symbols_; }
+  [[nodiscard]] Symbol& symbol_info(SymbolId id) { return symbols_[id]; }
+
+ private:
+  [[nodiscard]] Expr intern(ExprKind kind, std::int64_t value, std::vector<Expr> args);
+
+  std::deque<ExprNode> nodes_;
+  std::unordered_multimap<std::size_t, Expr> index_;
+  std::vector<Symbol> symbols_;
+  std::unordered_map<std::string, Expr> by_name_;
+};
+
+[[nodiscard]] inline bool is_const(Expr e) { return e->kind == ExprKind::kConst; }
+[[nodiscard]] inline bool is_const(Expr e, std::int64_t value) {
+  return e->kind == ExprKind::kConst && e->value == value;
+}
+
+}  // namespace fairlead
