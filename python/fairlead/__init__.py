@@ -1,0 +1,27 @@
+"""Fairlead takes PyTorch models out of PyTorch, by experiment.
+
+Importing this package needs only numpy: torch, transformers and onnxruntime are imported by the
+functions that use them.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+# Public name -> the module that defines it, imported on first use.
+_LAZY: dict[str, str] = {}
+
+__all__ = ["__version__", *_LAZY]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_LAZY[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})
