@@ -1,6 +1,7 @@
 # Build options and the warnings that are errors here.
 option(FAIRLEAD_BUILD_PYTHON "Build the Python extension" OFF)
 option(FAIRLEAD_BUILD_TESTS "Build the C++ tests" ${PROJECT_IS_TOP_LEVEL})
+option(FAIRLEAD_BUILD_FUZZ "Build the libFuzzer targets (Clang)" OFF)
 option(FAIRLEAD_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
