@@ -131,12 +131,11 @@ setup_environment() {
 
 # ---- the package and its extension -----------------------------------------------------------------
 
-# The contents of what is compiled and the names of what is only found.
+# Everything that the build reads. The Python files are not in it: an editable install finds them as they are.
 sources_hash() {
   local files
   mapfile -t files < <(find fairlead python/src tests/cpp cmake -type f | LC_ALL=C sort)
-  hash_of "$@" CMakeLists.txt pyproject.toml "${files[@]}" \
-    "$(find python/fairlead -name '*.py' | LC_ALL=C sort)"
+  hash_of CMakeLists.txt pyproject.toml scripts/constraints.txt "${files[@]}"
 }
 
 # setup_package <extras> <build folder> <words for CMake...>
