@@ -12,7 +12,7 @@ die() {
   exit 1
 }
 
-# step <words> <command...>: runs it with its output kept in a log, and says how long it took.
+# step <words> <command...>: runs it with its output kept in a log, says how long it took, fails as it does.
 step() {
   local words=$1 start=$SECONDS log status
   shift
@@ -28,7 +28,7 @@ step() {
   else
     echo "failed after $((SECONDS - start)) s; the end of $log:"
     tail -n 40 "$log" >&2
-    exit 1
+    return 1
   fi
 }
 
@@ -65,8 +65,8 @@ may_install() {
 }
 
 apt_install() {
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q &&
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
 }
 
 find_python() {
@@ -93,7 +93,7 @@ setup_system() {
   has_header doctest/doctest.h || missing+=(doctest-dev)
   if [ ${#missing[@]} -gt 0 ]; then
     if may_install; then
-      step "system packages: ${missing[*]}" apt_install "${missing[@]}"
+      step "system packages: ${missing[*]}" apt_install "${missing[@]}" || echo "going on without"
     else
       echo "system packages: cannot install ${missing[*]} (not root), going on without"
     fi
