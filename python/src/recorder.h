@@ -25,8 +25,8 @@ class Recorder {
   Recorder(nb::object tensor_type, nb::dict dtypes, nb::object define, nb::object snapshot,
            nb::list library_folders);
 
-  void set_modules(nb::list modules);      // (module, path) pairs
-  void set_persistent(nb::list tensors);   // (name, tensor) pairs: parameters and buffers
+  void set_modules(nb::list modules);     // (module, path) pairs
+  void set_persistent(nb::list tensors);  // (name, tensor) pairs: parameters and buffers
 
   // Starts a run on these input tensors. `reference` is the run to compare with, or -1.
   void begin(nb::list inputs, int reference, bool keep);
@@ -39,7 +39,9 @@ class Recorder {
 
   [[nodiscard]] bool is_persistent(nb::handle tensor) const;
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
-  [[nodiscard]] const Run& run(int index) const { return *runs_.at(static_cast<std::size_t>(index)); }
+  [[nodiscard]] const Run& run(int index) const {
+    return *runs_.at(static_cast<std::size_t>(index));
+  }
   [[nodiscard]] std::size_t op_count(int index) const { return run(index).ops.size(); }
 
  private:
