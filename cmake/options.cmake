@@ -1,18 +1,23 @@
-# Build options and the warnings that are errors here.
-option(FAIRLEAD_BUILD_PYTHON "Build the Python extension" OFF)
+# Build options, and what the targets of this project are compiled with.
+# Developer things are off unless this is the top-level project.
+option(FAIRLEAD_BUILD_PYTHON "Build the Python extension fairlead._core" OFF)
 option(FAIRLEAD_BUILD_TESTS "Build the C++ tests" ${PROJECT_IS_TOP_LEVEL})
+option(FAIRLEAD_INSTALL "Install the library, its headers and the CMake package" ${PROJECT_IS_TOP_LEVEL})
+option(FAIRLEAD_WERROR "Warnings are errors" OFF)
 option(FAIRLEAD_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 
-if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
-  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release, RelWithDebInfo or MinSizeRel" FORCE)
 endif()
 
-function(fairlead_warnings target)
-  if(PROJECT_IS_TOP_LEVEL)
-    target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wno-sign-conversion -Werror)
-  endif()
+# Warnings and sanitizers of one of our own targets; third-party code is not held to them.
+function(fairlead_compile_options target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wno-sign-conversion
+                                           $<$<BOOL:${FAIRLEAD_WERROR}>:-Werror>)
   if(FAIRLEAD_SANITIZE)
-    target_compile_options(${target} PUBLIC -fsanitize=address,undefined -fno-sanitize-recover=all)
+    target_compile_options(${target} PRIVATE -fsanitize=address,undefined -fno-sanitize-recover=all
+                                             -fno-omit-frame-pointer)
+    target_compile_definitions(${target} PRIVATE _GLIBCXX_ASSERTIONS)
     target_link_options(${target} PUBLIC -fsanitize=address,undefined)
   endif()
 endfunction()

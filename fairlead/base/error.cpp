@@ -5,7 +5,8 @@ namespace fairlead {
 
 void fail_check(const char* expression, const char* file, int line, const std::string& detail) {
   std::string_view path(file);
-  if (const auto cut = path.rfind("fairlead/"); cut != std::string_view::npos) path.remove_prefix(cut);
+  if (const auto cut = path.rfind("fairlead/"); cut != std::string_view::npos)
+    path.remove_prefix(cut);
   throw Error(ErrorCode::kInternal, "[fairlead] Internal error: " + detail + " (" + expression +
                                         " is false at " + std::string(path) + ":" +
                                         std::to_string(line) +

@@ -1,4 +1,5 @@
-// The one exception type of the core: a code that the bindings map to a Python class, and one sentence.
+// The one exception type of the core: a code that the bindings map to a Python class, and one
+// sentence.
 #pragma once
 
 #include <stdexcept>
@@ -8,14 +9,14 @@
 namespace fairlead {
 
 enum class ErrorCode {
-  kInvalidInput,   // what the caller gave cannot be used
-  kUnsupported,    // an operator or form that the target cannot express
-  kDiverged,       // two runs executed different operators
-  kUnsolved,       // an integer or float that no expression of the sizes explains
-  kDiscrepancy,    // the written file does not compute what eager computes
-  kIo,             // a file could not be read or written
-  kParse,          // text or bytes that are not in the format they claim
-  kInternal,       // our own mistake
+  kInvalidInput,  // what the caller gave cannot be used
+  kUnsupported,   // an operator or form that the target cannot express
+  kDiverged,      // two runs executed different operators
+  kUnsolved,      // an integer or float that no expression of the sizes explains
+  kDiscrepancy,   // the written file does not compute what eager computes
+  kIo,            // a file could not be read or written
+  kParse,         // text or bytes that are not in the format they claim
+  kInternal,      // our own mistake
 };
 
 // Sentence form: "[export] Expected X, got Y (where). What to do."
@@ -33,8 +34,9 @@ class Error : public std::runtime_error {
 
 }  // namespace fairlead
 
-// An invariant of ours: when it breaks the fault is in Fairlead, and the message says where to report it.
-#define FAIRLEAD_CHECK(condition, detail)                                              \
-  do {                                                                                 \
+// An invariant of ours: when it breaks the fault is in Fairlead, and the message says where to
+// report it.
+#define FAIRLEAD_CHECK(condition, detail)                                               \
+  do {                                                                                  \
     if (!(condition)) ::fairlead::fail_check(#condition, __FILE__, __LINE__, (detail)); \
   } while (false)

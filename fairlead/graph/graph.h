@@ -1,7 +1,8 @@
 // The program: one SSA graph of ATen operators whose values carry dtype and exact symbolic shape.
 //
-// Nodes are in execution order; every value is a graph input, a constant, or the result of one node.
-// The graph borrows constants' bytes (the bindings keep the tensors alive) and knows no protobuf.
+// Nodes are in execution order; every value is a graph input, a constant, or the result of one
+// node. The graph borrows constants' bytes (the bindings keep the tensors alive) and knows no
+// protobuf.
 #pragma once
 
 #include <cstddef>
@@ -49,8 +50,8 @@ struct Value {
 };
 
 struct Node {
-  std::string op;          // "aten.view.default"
-  std::vector<Arg> args;   // in schema order, defaults filled in
+  std::string op;                // "aten.view.default"
+  std::vector<Arg> args;         // in schema order, defaults filled in
   std::vector<ValueId> outputs;  // kNoValue for a result that is None
   std::string_view module;       // "model.layers.0.self_attn", kept in Graph::names
   std::string_view source;       // "modeling_llama.py:246"

@@ -1,9 +1,11 @@
 // Integer expressions over named symbols, hash-consed: two equal expressions are one pointer.
 //
-// An expression is kept in a normal form: a sum of terms, each an integer coefficient times a sorted
-// product of factors; a factor is a symbol or one of floordiv, mod, max, min over normal forms.
-// So (a + b)*2 - 2*b is 2*a, and equality is pointer equality. ceildiv(a, k) is -floordiv(-a, k)
-// and is recognised again when printed.
+// An expression is kept in a normal form: a sum of terms, each an integer coefficient times a
+// sorted product of factors; a factor is a symbol or one of floordiv, mod, max, min over normal
+// forms. So (a + b)*2 - 2*b is 2*a, and equality is pointer equality. Division by a constant pulls
+// out what divides exactly and keeps its dividend's first coefficient positive: (h - 3)//2 + 1 and
+// (h - 1)//2 are one expression, and ceildiv(a, k) is (a + k - 1)//k. ceildiv by another expression
+// is -floordiv(-a, b). Both are recognised again when printed.
 //
 //   ExprPool pool;
 //   Expr batch = pool.symbol("batch"), seq = pool.symbol("sequence");
@@ -41,6 +43,8 @@ struct ExprNode {
   std::uint32_t id = 0;  // creation order within its pool
 };
 
+struct ExprTerm;  // expr_impl.h
+
 // A handle into a pool; valid as long as the pool, never null inside a shape.
 using Expr = const ExprNode*;
 
@@ -61,8 +65,11 @@ class ExprPool {
   ExprPool(const ExprPool&) = delete;
   ExprPool& operator=(const ExprPool&) = delete;
 
+  // Every operation throws Error(kInvalidInput) where a coefficient leaves 64 bits, where a divisor
+  // is the constant 0, and where a product grows beyond thousands of terms.
   [[nodiscard]] Expr constant(std::int64_t value);
-  // The symbol of that name, made on first use; the kind is set by the first use.
+  // The symbol of that name, made on first use; the kind is set by the first use. A name that is
+  // not letters, digits, '_' and '.' is printed between backquotes, so it may not hold one.
   [[nodiscard]] Expr symbol(std::string_view name, SymbolKind kind = SymbolKind::kSize);
 
   [[nodiscard]] Expr add(Expr a, Expr b);
@@ -83,7 +90,8 @@ class ExprPool {
   [[nodiscard]] std::vector<SymbolId> symbols_of(Expr e) const;  // sorted, each once
 
   [[nodiscard]] std::string to_string(Expr e) const;
-  // The inverse of to_string; unknown names become size symbols. Throws Error(kParse) with the column.
+  // The inverse of to_string, which also reads a**2, FloorDiv(a, b), Mod(a, b), Max and Min;
+  // unknown names become size symbols. Throws Error(kParse) with the column.
   [[nodiscard]] Expr parse(std::string_view text);
 
   [[nodiscard]] const std::vector<Symbol>& symbols() const { return symbols_; }
@@ -91,6 +99,10 @@ class ExprPool {
 
  private:
   [[nodiscard]] Expr intern(ExprKind kind, std::int64_t value, std::vector<Expr> args);
+  [[nodiscard]] Expr from_terms(std::vector<ExprTerm> terms);
+  [[nodiscard]] Expr floordiv_constant(const std::vector<ExprTerm>& dividend, std::int64_t divisor);
+  [[nodiscard]] Expr mod_constant(const std::vector<ExprTerm>& dividend, std::int64_t divisor);
+  [[nodiscard]] Expr extremum(ExprKind kind, Expr a, Expr b);
 
   std::deque<ExprNode> nodes_;
   std::unordered_multimap<std::size_t, Expr> index_;

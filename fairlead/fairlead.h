@@ -1,0 +1,14 @@
+// The whole core, in dependency order: a folder includes only what stands above it here.
+#pragma once
+
+// base: errors and element types.
+#include "fairlead/base/dtype.h"
+#include "fairlead/base/error.h"
+// symbol: integer expressions over named sizes, and the solver that finds them.
+#include "fairlead/symbol/expr.h"
+#include "fairlead/symbol/solve.h"
+// graph: one SSA graph of values with exact symbolic shapes.
+#include "fairlead/graph/graph.h"
+// onnx: the model that is written, and its writer.
+#include "fairlead/onnx/model.h"
+#include "fairlead/onnx/writer.h"

@@ -1,0 +1,39 @@
+// Encodes a model as protobuf bytes with holes where tensors are streamed in later.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fairlead/onnx/external_plan.h"
+#include "fairlead/onnx/model.h"
+#include "fairlead/onnx/output_file.h"
+
+namespace fairlead::onnx {
+
+// A message whose tensors are not copied: `bytes` is everything else, and the stored form of a
+// hole's tensor belongs before bytes[at]. Lengths inside `bytes` already count the holes.
+struct EncodedMessage {
+  struct Hole {
+    std::size_t at;
+    const TensorData* tensor;
+  };
+  std::string bytes;
+  std::vector<Hole> holes;
+  std::int64_t hole_bytes = 0;
+
+  [[nodiscard]] std::int64_t size() const {
+    return static_cast<std::int64_t>(bytes.size()) + hole_bytes;
+  }
+};
+
+// The ModelProto. Borrows the tensors of `model` until it is written.
+[[nodiscard]] EncodedMessage encode_model(const Model& model, const ExternalPlan& plan);
+
+void write_message(const EncodedMessage& message, OutputFile& file);
+
+// The oldest IR version that has this opset, as ONNX's own table of releases gives it.
+[[nodiscard]] int ir_version_of_opset(int opset);
+
+}  // namespace fairlead::onnx

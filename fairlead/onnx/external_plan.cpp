@@ -1,0 +1,82 @@
+// Places initializers in the external file and writes it.
+#include "fairlead/onnx/external_plan.h"
+
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "fairlead/onnx/output_file.h"
+#include "fairlead/onnx/tensor_stream.h"
+
+namespace fairlead::onnx {
+namespace {
+
+// Small tensors need no page of their own: a page each would cost more than the tensor.
+constexpr std::int64_t kPageAlignedBytes = 64ll << 10;
+constexpr std::int64_t kSmallAlignment = 64;
+
+template <typename Visit>
+void for_each_initializer(const Graph& graph, const Visit& visit) {
+  for (const Initializer& initializer : graph.initializers) visit(initializer.data);
+  for (const Node& node : graph.nodes) {
+    for (const Attribute& attribute : node.attributes) {
+      const auto* subgraph = std::get_if<std::shared_ptr<Graph>>(&attribute.value);
+      if (subgraph != nullptr && *subgraph) for_each_initializer(**subgraph, visit);
+    }
+  }
+}
+
+std::int64_t aligned(std::int64_t offset, std::int64_t bytes) {
+  const std::int64_t step = bytes >= kPageAlignedBytes ? kExternalAlignment : kSmallAlignment;
+  return (offset + step - 1) / step * step;
+}
+
+// What makes two tensors the same bytes. The element size matters only where there are strides.
+using Identity = std::tuple<const std::byte*, std::int64_t, std::size_t, std::vector<std::int64_t>,
+                            std::vector<std::int64_t>>;
+
+Identity identity(const TensorData& tensor, std::int64_t bytes) {
+  Layout layout = reduced_layout(tensor);
+  if (layout.contiguous()) return {first_byte(tensor), bytes, 0, {}, {}};
+  return {first_byte(tensor), bytes, dtype_size(tensor.dtype), std::move(layout.dims),
+          std::move(layout.strides)};
+}
+
+}  // namespace
+
+std::int64_t initializer_bytes(const Graph& graph) {
+  std::int64_t total = 0;
+  for_each_initializer(graph, [&](const TensorData& tensor) { total += stored_bytes(tensor); });
+  return total;
+}
+
+ExternalPlan plan_external(const Graph& graph, bool external, std::string location) {
+  ExternalPlan plan;
+  if (!external) return plan;
+  plan.location = std::move(location);
+  std::map<Identity, ExternalSlot> known;
+  for_each_initializer(graph, [&](const TensorData& tensor) {
+    const std::int64_t bytes = stored_bytes(tensor);
+    if (bytes < kExternalTensorBytes) return;
+    const auto [found, is_new] = known.try_emplace(identity(tensor, bytes));
+    if (is_new) {
+      found->second = {aligned(plan.bytes, bytes), bytes};
+      plan.entries.push_back({&tensor, found->second});
+      plan.bytes = found->second.offset + bytes;
+    }
+    plan.slots.emplace(&tensor, found->second);
+  });
+  return plan;
+}
+
+void write_external(const ExternalPlan& plan, const std::string& path,
+                    const std::string& shown_as) {
+  OutputFile file(path, shown_as);
+  for (const ExternalPlan::Entry& entry : plan.entries) {
+    file.pad_to(entry.slot.offset);
+    stream_tensor(*entry.tensor, file);
+  }
+  file.close();
+}
+
+}  // namespace fairlead::onnx

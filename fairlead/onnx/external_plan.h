@@ -1,0 +1,42 @@
+// Decides which initializers go to the file beside the model, and where in it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fairlead/onnx/model.h"
+#include "fairlead/onnx/writer.h"
+
+namespace fairlead::onnx {
+
+struct ExternalSlot {
+  std::int64_t offset = 0;
+  std::int64_t length = 0;
+};
+
+struct ExternalPlan {
+  // A tensor of the file, once, at its place; in order of the offsets.
+  struct Entry {
+    const TensorData* tensor;
+    ExternalSlot slot;
+  };
+  std::string location;  // the name that the model refers to
+  std::vector<Entry> entries;
+  std::unordered_map<const TensorData*, ExternalSlot> slots;  // every external initializer
+  std::int64_t bytes = 0;                                     // of the whole file
+};
+
+// Bytes of all initializers, those of subgraphs included.
+[[nodiscard]] std::int64_t initializer_bytes(const Graph& graph);
+
+// An empty plan where `external` is false; otherwise every initializer of kExternalTensorBytes or
+// more. Two initializers share a slot where they are the same bytes in the same order of one
+// memory.
+[[nodiscard]] ExternalPlan plan_external(const Graph& graph, bool external, std::string location);
+
+// Streams the planned tensors to `path`; `shown_as` is the name in errors.
+void write_external(const ExternalPlan& plan, const std::string& path, const std::string& shown_as);
+
+}  // namespace fairlead::onnx

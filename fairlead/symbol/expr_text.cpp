@@ -1,0 +1,338 @@
+// Writes expressions as text and reads them back.
+//
+//   sum     = product (("+" | "-") product)*
+//   product = unary (("*" | "//" | "%") unary)*          left to right, as in Python
+//   unary   = "-" unary | primary ["**" number]
+//   primary = number | name | "`" any "`" | function "(" sum ("," sum)* ")" | "(" sum ")"
+#include <array>
+#include <charconv>
+
+#include "fairlead/base/error.h"
+#include "fairlead/symbol/expr.h"
+#include "fairlead/symbol/expr_impl.h"
+
+namespace fairlead {
+namespace {
+
+[[nodiscard]] bool is_digit(char c) { return c >= '0' && c <= '9'; }
+[[nodiscard]] bool starts_name(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+}
+[[nodiscard]] bool continues_name(char c) { return starts_name(c) || is_digit(c) || c == '.'; }
+
+[[nodiscard]] bool is_plain_name(std::string_view name) {
+  if (!starts_name(name.front())) return false;
+  for (char c : name) {
+    if (!continues_name(c)) return false;
+  }
+  return true;
+}
+
+class Printer {
+ public:
+  explicit Printer(const ExprPool& pool) : pool_(pool) {}
+
+  void print(Expr e) { print_terms(terms_of(e)); }
+  [[nodiscard]] std::string take() { return std::move(text_); }
+
+ private:
+  void print_terms(const std::vector<ExprTerm>& terms) {
+    if (terms.empty()) text_ += '0';
+    for (std::size_t i = 0; i < terms.size(); ++i) print_term(terms[i], i == 0);
+  }
+
+  // -floordiv(-a, b) for a b that is no constant: what ceildiv makes.
+  [[nodiscard]] static bool is_ceiling(Expr atom) {
+    if (atom->kind != ExprKind::kFloorDiv || is_const(atom->args[1])) return false;
+    for (const ExprTerm& term : terms_of(atom->args[0])) {
+      if (term.coefficient >= 0 || term.coefficient == INT64_MIN) return false;
+    }
+    return true;
+  }
+
+  void print_term(const ExprTerm& term, bool first) {
+    Expr ceiling = nullptr;
+    for (Expr atom : term.atoms) {
+      if (ceiling == nullptr && is_ceiling(atom)) ceiling = atom;
+    }
+    const bool negative = (term.coefficient < 0) != (ceiling != nullptr);
+    if (first) {
+      if (negative) text_ += '-';
+    } else {
+      text_ += negative ? " - " : " + ";
+    }
+    const std::uint64_t size = magnitude(term.coefficient);
+    const bool shows_size = size != 1 || term.atoms.empty();
+    if (shows_size) text_ += std::to_string(size);
+    // A quotient alone needs no parentheses; -a//b would read as (-a)//b.
+    const bool alone = !shows_size && !negative && term.atoms.size() == 1;
+    for (std::size_t i = 0; i < term.atoms.size(); ++i) {
+      if (i > 0 || shows_size) text_ += '*';
+      print_atom(term.atoms[i], alone, term.atoms[i] == ceiling);
+      if (term.atoms[i] == ceiling) ceiling = nullptr;
+    }
+  }
+
+  void print_call(std::string_view name, const std::vector<Expr>& args) {
+    text_ += name;
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      text_ += i == 0 ? "(" : ", ";
+      print(args[i]);
+    }
+    text_ += ')';
+  }
+
+  // An operand of // and %: anything but a number or a symbol stands in parentheses.
+  void print_operand(Expr e) {
+    const bool simple = e->kind == ExprKind::kSymbol || e->kind == ExprKind::kMax ||
+                        e->kind == ExprKind::kMin || (is_const(e) && e->value >= 0);
+    if (!simple) text_ += '(';
+    print(e);
+    if (!simple) text_ += ')';
+  }
+
+  void print_ceiling(std::vector<ExprTerm> dividend, Expr divisor) {
+    text_ += "ceildiv(";
+    print_terms(dividend);
+    text_ += ", ";
+    print(divisor);
+    text_ += ')';
+  }
+
+  void print_atom(Expr e, bool alone, bool as_ceiling) {
+    switch (e->kind) {
+      case ExprKind::kSymbol: {
+        const std::string& name = pool_.symbols()[static_cast<std::size_t>(e->value)].name;
+        text_ += is_plain_name(name) ? name : "`" + name + "`";
+        return;
+      }
+      case ExprKind::kMax:
+      case ExprKind::kMin:
+        print_call(e->kind == ExprKind::kMax ? "max" : "min", e->args);
+        return;
+      case ExprKind::kFloorDiv:
+      case ExprKind::kMod: {
+        std::vector<ExprTerm> dividend = terms_of(e->args[0]);
+        if (as_ceiling) {
+          for (ExprTerm& term : dividend) term.coefficient = -term.coefficient;
+          print_ceiling(std::move(dividend), e->args[1]);
+          return;
+        }
+        // (a + k - 1)//k
+        if (e->kind == ExprKind::kFloorDiv && is_const(e->args[1]) && dividend.size() > 1 &&
+            dividend.back().atoms.empty() && dividend.back().coefficient == e->args[1]->value - 1) {
+          dividend.pop_back();
+          print_ceiling(std::move(dividend), e->args[1]);
+          return;
+        }
+        if (!alone) text_ += '(';
+        print_operand(e->args[0]);
+        text_ += e->kind == ExprKind::kFloorDiv ? "//" : "%";
+        print_operand(e->args[1]);
+        if (!alone) text_ += ')';
+        return;
+      }
+      case ExprKind::kConst:
+      case ExprKind::kAdd:
+      case ExprKind::kMul:
+        break;
+    }
+    FAIRLEAD_CHECK(false, "a factor that is no atom");
+  }
+
+  const ExprPool& pool_;
+  std::string text_;
+};
+
+using Binary = Expr (ExprPool::*)(Expr, Expr);
+
+struct Function {
+  std::string_view name;
+  Binary apply;
+  bool variadic;
+};
+
+constexpr std::array<Function, 9> kFunctions = {{
+    {"max", &ExprPool::max, true},
+    {"min", &ExprPool::min, true},
+    {"ceildiv", &ExprPool::ceildiv, false},
+    {"Max", &ExprPool::max, true},
+    {"Min", &ExprPool::min, true},
+    {"CeilDiv", &ExprPool::ceildiv, false},
+    {"FloorDiv", &ExprPool::floordiv, false},
+    {"Mod", &ExprPool::mod, false},
+    {"PythonMod", &ExprPool::mod, false},
+}};
+
+class Parser {
+ public:
+  Parser(ExprPool& pool, std::string_view text) : pool_(pool), text_(text) {}
+
+  [[nodiscard]] Expr parse() {
+    Expr result = sum();
+    if (peek() != '\0' || at_ < text_.size()) fail("an operator or the end");
+    return result;
+  }
+
+ private:
+  static constexpr int kMaxDepth = 200;  // deeper text is no size, and would end the stack
+  static constexpr std::int64_t kMaxPower = 16;
+
+  [[noreturn]] void fail(const std::string& expected) const {
+    std::string got = "the end";
+    if (at_ < text_.size()) got.assign({'\'', text_[at_], '\''});
+    throw Error(ErrorCode::kParse, "[parse] Expected " + expected + " at column " +
+                                       std::to_string(at_ + 1) + " of \"" + std::string(text_) +
+                                       "\", got " + got + ".");
+  }
+
+  // The next character that is no blank, '\0' at the end.
+  char peek() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+    return at_ < text_.size() ? text_[at_] : '\0';
+  }
+
+  bool accept(std::string_view token) {
+    (void)peek();
+    if (!text_.substr(at_).starts_with(token)) return false;
+    at_ += token.size();
+    return true;
+  }
+
+  void expect(char token) {
+    if (!accept(std::string_view(&token, 1))) fail(std::string("'") + token + "'");
+  }
+
+  // What the pool refuses (a zero divisor, an overflow) is reported with its column.
+  [[nodiscard]] Expr apply(Binary operation, Expr a, Expr b, std::size_t column) {
+    try {
+      return (pool_.*operation)(a, b);
+    } catch (const Error& error) {
+      throw Error(ErrorCode::kParse, std::string(error.what()) + " (column " +
+                                         std::to_string(column + 1) + " of \"" +
+                                         std::string(text_) + "\")");
+    }
+  }
+
+  [[nodiscard]] Expr sum() {
+    if (++depth_ > kMaxDepth) fail("at most 200 nested parentheses");
+    Expr result = product();
+    while (true) {
+      (void)peek();
+      const std::size_t column = at_;
+      if (accept("+")) {
+        result = apply(&ExprPool::add, result, product(), column);
+      } else if (accept("-")) {
+        result = apply(&ExprPool::sub, result, product(), column);
+      } else {
+        --depth_;
+        return result;
+      }
+    }
+  }
+
+  [[nodiscard]] Expr product() {
+    Expr result = unary();
+    while (true) {
+      (void)peek();
+      const std::size_t column = at_;
+      if (accept("*")) {
+        result = apply(&ExprPool::mul, result, unary(), column);
+      } else if (accept("//")) {
+        result = apply(&ExprPool::floordiv, result, unary(), column);
+      } else if (accept("%")) {
+        result = apply(&ExprPool::mod, result, unary(), column);
+      } else {
+        return result;
+      }
+    }
+  }
+
+  [[nodiscard]] Expr unary() {
+    bool negative = false;
+    while (accept("-")) negative = !negative;
+    // Only its negation fits 64 bits.
+    constexpr std::string_view kLowest = "9223372036854775808";
+    if (negative && accept(kLowest)) {
+      if (is_digit(peek())) fail("a number of 64 bits");
+      return pool_.constant(INT64_MIN);
+    }
+    const std::size_t column = at_;
+    Expr result = primary();
+    if (accept("**")) {
+      (void)peek();
+      Expr base = result;
+      const std::int64_t power = number();
+      if (power > kMaxPower) fail("a power of at most 16 before here");
+      result = pool_.constant(1);
+      for (std::int64_t i = 0; i < power; ++i) {
+        result = apply(&ExprPool::mul, result, base, column);
+      }
+    }
+    return negative ? apply(&ExprPool::mul, result, pool_.constant(-1), column) : result;
+  }
+
+  [[nodiscard]] std::int64_t number() {
+    std::int64_t value = 0;
+    const char* first = text_.data() + at_;
+    if (at_ >= text_.size() || !is_digit(*first)) fail("a number");
+    const auto [end, status] = std::from_chars(first, text_.data() + text_.size(), value);
+    if (status != std::errc()) fail("a number of 64 bits");
+    at_ += static_cast<std::size_t>(end - first);
+    return value;
+  }
+
+  [[nodiscard]] Expr primary() {
+    const char c = peek();
+    if (is_digit(c)) return pool_.constant(number());
+    if (accept("(")) {
+      Expr inside = sum();
+      expect(')');
+      return inside;
+    }
+    if (accept("`")) {
+      const std::size_t end = text_.find('`', at_);
+      if (end == std::string_view::npos || end == at_) fail("a name and a closing backquote");
+      Expr named = pool_.symbol(text_.substr(at_, end - at_));
+      at_ = end + 1;
+      return named;
+    }
+    if (!starts_name(c)) fail("a number, a name or '('");
+    const std::size_t start = at_;
+    while (at_ < text_.size() && continues_name(text_[at_])) ++at_;
+    const std::string_view name = text_.substr(start, at_ - start);
+    if (peek() != '(') return pool_.symbol(name);
+    for (const Function& function : kFunctions) {
+      if (function.name == name) return call(function, start);
+    }
+    at_ = start;
+    fail("one of max, min, ceildiv");
+  }
+
+  [[nodiscard]] Expr call(const Function& function, std::size_t column) {
+    expect('(');
+    Expr result = sum();
+    expect(',');
+    result = apply(function.apply, result, sum(), column);
+    while (function.variadic && accept(",")) result = apply(function.apply, result, sum(), column);
+    expect(')');
+    return result;
+  }
+
+  ExprPool& pool_;
+  std::string_view text_;
+  std::size_t at_ = 0;
+  int depth_ = 0;
+};
+
+}  // namespace
+
+std::string ExprPool::to_string(Expr e) const {
+  Printer printer(*this);
+  printer.print(e);
+  return printer.take();
+}
+
+Expr ExprPool::parse(std::string_view text) { return Parser(*this, text).parse(); }
+
+}  // namespace fairlead

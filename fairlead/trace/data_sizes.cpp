@@ -1,0 +1,58 @@
+// The operators whose result sizes are decided by data.
+#include "fairlead/trace/data_sizes.h"
+
+#include <string_view>
+
+namespace fairlead {
+namespace {
+
+ValueId first_value(const Arg& arg) { return arg.kind == ArgKind::kValue ? arg.value : kNoValue; }
+
+// x[mask]: the masked dimensions become one, in place where the indices are adjacent, else in front.
+std::optional<DataSize> boolean_index(const Graph& graph, const Node& node) {
+  if (node.args.size() < 2) return std::nullopt;
+  DataSize size;
+  int first = -1;
+  int last = -1;
+  int blocks = 0;
+  int axis = 0;
+  for (const Arg& item : node.args[1].items) {
+    if (item.kind != ArgKind::kValue) {
+      ++axis;
+      last = -1;
+      continue;
+    }
+    if (last < 0) ++blocks;
+    if (first < 0) first = axis;
+    last = axis;
+    const Value& index = graph.values[item.value];
+    if (index.dtype == Dtype::kBool || index.dtype == Dtype::kUint8) {
+      size.key = item.value;
+      axis += static_cast<int>(index.shape.size());
+    } else {
+      ++axis;
+    }
+  }
+  if (size.key == kNoValue) return std::nullopt;
+  size.axis = blocks == 1 ? first : 0;
+  return size;
+}
+
+}  // namespace
+
+std::optional<DataSize> data_size(const Graph& graph, const Node& node) {
+  const std::string_view op = node.op;
+  if (op == "aten.index.Tensor") return boolean_index(graph, node);
+  if (op == "aten.nonzero.default" || op == "aten.nonzero_numpy.default") {
+    return DataSize{0, first_value(node.args[0])};
+  }
+  if (op == "aten.masked_select.default") return DataSize{0, first_value(node.args[1])};
+  if (op == "aten._unique2.default" || op == "aten.unique_consecutive.default" ||
+      op == "aten.unique_dim.default" || op == "aten.bincount.default") {
+    return DataSize{0, kNoValue};
+  }
+  if (op == "aten.repeat_interleave.Tensor") return DataSize{0, kNoValue};
+  return std::nullopt;
+}
+
+}  // namespace fairlead

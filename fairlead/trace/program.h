@@ -1,0 +1,48 @@
+// From aligned runs to the program: integers solved, in-place operators made functional.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fairlead/graph/graph.h"
+#include "fairlead/symbol/solve.h"
+#include "fairlead/trace/run.h"
+
+namespace fairlead {
+
+struct InputSpec {
+  std::string name;
+  std::vector<Expr> shape;
+};
+
+// A value that the model read from a tensor and that never varied although inputs decide it.
+struct Assumption {
+  std::string kind;    // "read", "random"
+  std::string what;    // "aten._local_scalar_dense gave 1 in every run"
+  std::string module;
+  std::string source;
+};
+
+struct ProgramRequest {
+  const Vocabulary* vocabulary = nullptr;
+  std::vector<const Run*> runs;                    // aligned, at least one; the first is the reference
+  std::vector<std::vector<std::int64_t>> symbols;  // values by run, then SymbolId
+  std::vector<InputSpec> inputs;                   // by leaf; shapes in `pool`
+  std::vector<std::string> output_names;           // by leaf
+  std::shared_ptr<ExprPool> pool;
+};
+
+struct Program {
+  Graph graph;
+  std::vector<Assumption> assumptions;
+  std::vector<std::string> written_inputs;  // inputs and buffers that the model writes
+  std::size_t ambiguous = 0;                // integers with a second simple answer
+};
+
+// Throws Error(kDiverged) where the runs are not one program, Error(kUnsolved) where an integer or a
+// float has no expression, both with module path and source line.
+[[nodiscard]] Program build_program(const ProgramRequest& request);
+
+}  // namespace fairlead

@@ -1,0 +1,63 @@
+// Interning, describing and comparing recorded runs.
+#include "fairlead/trace/run.h"
+
+#include <algorithm>
+
+namespace fairlead {
+
+std::uint32_t Vocabulary::intern(std::string_view text) {
+  auto [it, inserted] =
+      string_ids.try_emplace(std::string(text), static_cast<std::uint32_t>(strings.size()));
+  if (inserted) strings.emplace_back(text);
+  return it->second;
+}
+
+std::string describe(const Vocabulary& vocabulary, const Run& run, std::size_t op) {
+  if (op >= run.ops.size()) return "the end of the run";
+  const OpRecord& record = run.ops[op];
+  std::string text = vocabulary.ops[record.op].name;
+  if (record.module != 0) text += " in " + vocabulary.strings[record.module];
+  if (record.source != 0) text += " at " + vocabulary.strings[record.source];
+  return text;
+}
+
+bool same_operator(const Run& reference, const Run& run, std::size_t op) {
+  if (op >= reference.ops.size()) return false;
+  const OpRecord& a = reference.ops[op];
+  const OpRecord& b = run.ops[op];
+  if (a.op != b.op || a.item_count != b.item_count || a.result_count != b.result_count) return false;
+  auto same = [&](std::uint32_t i, std::uint32_t j) {
+    const Item& x = reference.items[i];
+    const Item& y = run.items[j];
+    if (x.kind != y.kind) return false;
+    switch (x.kind) {
+      case ItemKind::kTensor:
+      case ItemKind::kString:
+      case ItemKind::kDtype:
+      case ItemKind::kList: return x.i == y.i;
+      default: return true;
+    }
+  };
+  for (std::uint32_t k = 0; k < a.item_count; ++k) {
+    if (!same(a.items + k, b.items + k)) return false;
+  }
+  for (std::uint32_t k = 0; k < a.result_count; ++k) {
+    if (!same(a.results + k, b.results + k)) return false;
+    const Item& x = reference.items[a.results + k];
+    if (x.kind != ItemKind::kTensor) continue;
+    const ValueFact& v = reference.values[x.i];
+    const ValueFact& w = run.values[x.i];
+    if (v.dtype != w.dtype || v.rank != w.rank) return false;
+  }
+  return true;
+}
+
+std::size_t first_difference(const Run& a, const Run& b) {
+  const std::size_t count = std::min(a.ops.size(), b.ops.size());
+  for (std::size_t op = 0; op < count; ++op) {
+    if (!same_operator(a, b, op)) return op;
+  }
+  return a.ops.size() == b.ops.size() && a.outputs == b.outputs ? kSameProgram : count;
+}
+
+}  // namespace fairlead

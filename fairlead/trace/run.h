@@ -1,0 +1,127 @@
+// What one recorded run of a model is: operators with arguments and results, and facts about values.
+//
+// Runs of one model share a Vocabulary. Values are numbered in the order they were first met, so that
+// two runs that execute the same operators number their values alike.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "fairlead/base/dtype.h"
+
+namespace fairlead {
+
+using RunValue = std::int32_t;
+inline constexpr RunValue kNoRunValue = -1;
+
+enum class ItemKind : std::uint8_t {
+  kNone,
+  kTensor,  // i: RunValue
+  kInt,     // i
+  kFloat,   // f
+  kBool,    // i: 0 or 1
+  kString,  // i: string id; also device, layout, memory format
+  kDtype,   // i: Dtype
+  kList,    // i: number of items that follow, counting nested lists as one
+};
+
+struct Item {
+  ItemKind kind = ItemKind::kNone;
+  union {
+    std::int64_t i = 0;
+    double f;
+  };
+};
+
+// How an operator's results relate to the storage of its arguments.
+enum class Alias : std::uint8_t {
+  kNever,     // fresh storage
+  kView,      // a view of its first tensor argument
+  kObserved,  // now a view, now a copy (reshape, contiguous, to): what the recording saw counts
+};
+
+struct OpDef {
+  std::string name;                 // "aten.add_.Tensor"
+  std::string functional;           // "aten.add.Tensor" where it writes; empty otherwise
+  std::vector<std::string> params;  // schema order
+  int writes = -1;                  // position of the argument written in place
+  bool drops_written = false;       // an out= argument: not an argument of the functional form
+  Alias alias = Alias::kNever;
+  bool random = false;              // its result is not decided by its arguments
+};
+
+struct OpRecord {
+  std::uint32_t op = 0;
+  std::uint32_t items = 0;  // first argument in Run::items
+  std::uint32_t item_count = 0;
+  std::uint32_t results = 0;  // first result in Run::items
+  std::uint32_t result_count = 0;
+  std::uint32_t module = 0;  // string ids
+  std::uint32_t source = 0;
+};
+
+enum class Origin : std::uint8_t { kInput, kConstant, kOperator };
+
+struct ValueFact {
+  Dtype dtype = Dtype::kFloat32;
+  std::uint8_t rank = 0;
+  Origin origin = Origin::kOperator;
+  bool tainted = false;             // depends on an input's data or on chance
+  std::uint32_t dims = 0;           // first of `rank` sizes in Run::dims
+  RunValue alias = kNoRunValue;     // the value whose storage it shares, where it is a view
+  std::int32_t producer = -1;       // operator that made it
+  std::int32_t constant = -1;       // index into Run::constants
+};
+
+// A tensor that came from outside the operators: a parameter, a buffer, or one made in Python.
+// Bytes are borrowed; the bindings keep the tensor alive as long as the run.
+struct RunConstant {
+  RunValue value = kNoRunValue;
+  std::string name;  // "model.embed_tokens.weight"; empty for a tensor made in Python
+  const std::byte* data = nullptr;
+  std::vector<std::int64_t> strides;
+  bool persistent = false;  // a parameter or buffer: the same bytes in every run
+};
+
+struct Vocabulary {
+  std::vector<OpDef> ops;
+  std::vector<std::string> strings = {""};
+  std::unordered_map<std::string, std::uint32_t> string_ids = {{"", 0}};
+
+  std::uint32_t intern(std::string_view text);
+};
+
+struct Run {
+  std::vector<OpRecord> ops;
+  std::vector<Item> items;
+  std::vector<ValueFact> values;
+  std::vector<std::int64_t> dims;
+  std::vector<RunConstant> constants;
+  std::vector<RunValue> inputs;
+  std::vector<RunValue> outputs;
+  // Strides (in elements) and offset of values that an operator reads as raw storage (as_strided).
+  std::unordered_map<RunValue, std::vector<std::int64_t>> strides;
+  // Results that no input decides, kept so that they can become constants: value -> bytes.
+  std::unordered_map<RunValue, RunConstant> kept;
+
+  [[nodiscard]] std::int64_t dim(RunValue v, int axis) const {
+    return dims[values[v].dims + static_cast<std::uint32_t>(axis)];
+  }
+};
+
+// "aten.view.default in model.layers.0 at modeling_llama.py:246"
+[[nodiscard]] std::string describe(const Vocabulary& vocabulary, const Run& run, std::size_t op);
+
+// The first operator at which two runs differ in kind (name, argument kinds, the values read), or
+// npos where they are the same program.
+inline constexpr std::size_t kSameProgram = static_cast<std::size_t>(-1);
+[[nodiscard]] std::size_t first_difference(const Run& a, const Run& b);
+// Whether operator `op` of `run` is the same as in `reference`.
+[[nodiscard]] bool same_operator(const Run& reference, const Run& run, std::size_t op);
+
+}  // namespace fairlead

@@ -1,0 +1,105 @@
+// The recorder: turns what PyTorch's dispatcher shows in Python into runs of the core.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fairlead/trace/run.h"
+
+namespace fairlead::python {
+
+namespace nb = nanobind;
+
+// Raised out of a model that is being run when it parts from the run it is compared with. It is a
+// BaseException, so that a model's own `except Exception` does not swallow it.
+extern PyObject* parted_exception;
+
+class Recorder {
+ public:
+  // `define(func)` describes an operator once: see `define` in record/operators.py for the fields.
+  // `snapshot(tensor)` returns (contiguous copy, address).
+  Recorder(nb::object tensor_type, nb::dict dtypes, nb::object define, nb::object snapshot,
+           nb::list library_folders);
+
+  void set_modules(nb::list modules);      // (module, path) pairs
+  void set_persistent(nb::list tensors);   // (name, tensor) pairs: parameters and buffers
+
+  // Starts a run on these input tensors. `reference` is the run to compare with, or -1.
+  void begin(nb::list inputs, int reference, bool keep);
+  void add(nb::handle func, nb::handle args, nb::handle kwargs, nb::handle result);
+  void enter(nb::handle module);
+  void leave();
+  int end(nb::list outputs);  // the run's number
+  void abort();
+  void forget(int run);  // drops what a run that is no longer needed holds
+
+  [[nodiscard]] bool is_persistent(nb::handle tensor) const;
+  [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
+  [[nodiscard]] const Run& run(int index) const { return *runs_.at(static_cast<std::size_t>(index)); }
+  [[nodiscard]] std::size_t op_count(int index) const { return run(index).ops.size(); }
+
+ private:
+  struct Op {
+    std::uint32_t id = 0;
+    std::vector<std::vector<Item>> defaults;  // by parameter; empty: required
+    std::vector<nb::object> names;            // interned parameter names
+    bool needs_strides = false;
+  };
+  struct Known {
+    PyObject* weak = nullptr;
+    RunValue value = kNoRunValue;
+  };
+  struct Place {
+    std::uint32_t source = 0;
+    bool library = false;
+  };
+
+  const Op& op_of(nb::handle func);
+  void push(nb::handle object);
+  RunValue value_of(PyObject* tensor);
+  RunValue new_value(PyObject* tensor, Origin origin);
+  void remember(PyObject* tensor, RunValue value);
+  void push_result(nb::handle object, const OpDef& def, bool tainted);
+  void push_result_tensor(PyObject* tensor, const OpDef& def, bool tainted);
+  std::uint32_t source();
+  void read_strides(const OpRecord& record, nb::handle args);
+  void clear_known();
+
+  nb::object tensor_type_, define_, snapshot_;
+  std::unordered_map<PyObject*, Dtype> dtypes_;
+  std::vector<nb::object> holders_;  // keeps dtypes and functions alive
+  std::vector<std::string> library_folders_;
+  Vocabulary vocabulary_;
+  std::unordered_map<PyObject*, Op> ops_;
+  std::unordered_map<PyObject*, std::uint32_t> modules_;
+  std::unordered_map<PyObject*, std::string> persistent_;
+  std::vector<nb::object> persistent_holders_;
+
+  struct CodePlace {
+    nb::object code;
+    bool library = false;
+    std::string file;
+    std::unordered_map<int, std::uint32_t> lines;
+  };
+  std::unordered_map<PyObject*, CodePlace> code_;
+
+  std::vector<std::unique_ptr<Run>> runs_;
+  std::vector<std::vector<nb::object>> run_holders_;
+  // The run in progress.
+  std::unique_ptr<Run> run_;
+  const Run* reference_ = nullptr;
+  bool keep_ = false;
+  std::vector<nb::object> run_objects_;
+  std::unordered_map<PyObject*, Known> known_;
+  std::vector<std::uint32_t> module_stack_;
+  std::vector<RunValue> argument_values_;
+  std::vector<PyObject*> argument_tensors_;
+};
+
+void init_record(nb::module_& m);
+
+}  // namespace fairlead::python
