@@ -10,7 +10,18 @@ from typing import Any
 __version__ = "0.1.0"
 
 # Public name -> the module that defines it, imported on first use.
-_LAZY: dict[str, str] = {}
+_LAZY: dict[str, str] = {
+    "InputObserver": "fairlead.observer",
+    "get_leaf_tensors": "fairlead.leaves",
+    "make_dynamic_cache": "fairlead.caches",
+    "make_encoder_decoder_cache": "fairlead.caches",
+    "make_static_cache": "fairlead.caches",
+    "observe": "fairlead.observer",
+    "output_names": "fairlead.leaves",
+    "register_flattening_functions": "fairlead.caches",
+    "replace_leaf_tensors": "fairlead.leaves",
+    "string_type": "fairlead.string_type",
+}
 
 __all__ = ["__version__", *_LAZY]
 

@@ -1,0 +1,1 @@
+"""Caches of Transformers: told apart by features, taken apart without loss, built from tensors."""
