@@ -5,7 +5,7 @@
 //
 //   // aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)
 //   void lower_select(Lowering& b) {
-//     b.result(b.op("Gather", {b.in(0), b.scalar(b.integer(2))}, {attr("axis", b.axis(1))}));
+//     b.result(b.op("Gather", {b.in(0), b.size_scalar(b.integer(2))}, {attr("axis", b.axis(1))}));
 //   }
 //
 // Emitting twice the same node gives the same value back, so shape arithmetic is never repeated.
@@ -132,7 +132,7 @@ class Lowering {
   [[nodiscard]] static double highest(Dtype dtype);
 
   // Sizes as tensors.
-  Val scalar(Expr e, Dtype dtype = Dtype::kInt64);  // rank 0
+  Val size_scalar(Expr e, Dtype dtype = Dtype::kInt64);  // rank 0
   Val dim(Expr e);                                  // int64 [1]
   Val shape_tensor(std::span<const Expr> shape);    // int64 [n]
 

@@ -43,12 +43,12 @@ Inputs Lowering::ins(std::size_t i) {
 
 Val Lowering::arg_number(const Arg& a, Dtype dtype) {
   switch (a.kind) {
-    case ArgKind::kInt: return scalar(a.expr, dtype);
+    case ArgKind::kInt: return size_scalar(a.expr, dtype);
     case ArgKind::kBool: return scalar(a.number, dtype);
     case ArgKind::kFloat: {
       if (a.expr == nullptr) return scalar(a.number, dtype);
       // coefficient * base^power, computed in double so that it rounds once, as Python's float did.
-      Val base = scalar(a.expr, Dtype::kFloat64);
+      Val base = size_scalar(a.expr, Dtype::kFloat64);
       if (a.power != 1) base = op("Pow", {base, scalar(a.power, Dtype::kFloat64)});
       return cast(op("Mul", {base, scalar(a.number, Dtype::kFloat64)}), dtype);
     }

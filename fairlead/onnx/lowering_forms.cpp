@@ -88,7 +88,7 @@ Val Lowering::dim(Expr e) {
   FAIRLEAD_CHECK(false, "unknown kind of expression");
 }
 
-Val Lowering::scalar(Expr e, Dtype dtype) {
+Val Lowering::size_scalar(Expr e, Dtype dtype) {
   if (is_const(e)) {
     if (dtype != Dtype::kInt64) return scalar(static_cast<double>(e->value), dtype);
     auto bytes = std::make_shared<std::vector<std::byte>>(sizeof(e->value));

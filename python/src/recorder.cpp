@@ -379,6 +379,7 @@ std::uint32_t Recorder::source() {
       for (const std::string& folder : library_folders_) {
         if (place.file.starts_with(folder)) place.library = true;
       }
+      place.ours = !library_folders_.empty() && place.file.starts_with(library_folders_[0]);
       if (const auto cut = place.file.rfind("site-packages/"); cut != std::string::npos) {
         place.file.erase(0, cut + 14);
       }
@@ -405,6 +406,11 @@ std::uint32_t Recorder::source() {
   }
   Py_XDECREF(frame);
   return found != 0 ? found : library_line;
+}
+
+std::string Recorder::describe_current() const {
+  if (!run_ || run_->ops.empty()) return "the start of the run";
+  return describe(vocabulary_, *run_, run_->ops.size() - 1);
 }
 
 void Recorder::enter(nb::handle module) {

@@ -37,6 +37,7 @@ class Recorder {
   void abort();
   void forget(int run);  // drops what a run that is no longer needed holds
 
+  [[nodiscard]] std::string describe_current() const;
   [[nodiscard]] bool is_persistent(nb::handle tensor) const;
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
   [[nodiscard]] const Run& run(int index) const {
@@ -55,11 +56,6 @@ class Recorder {
     PyObject* weak = nullptr;
     RunValue value = kNoRunValue;
   };
-  struct Place {
-    std::uint32_t source = 0;
-    bool library = false;
-  };
-
   const Op& op_of(nb::handle func);
   void push(nb::handle object);
   RunValue value_of(PyObject* tensor);
@@ -84,6 +80,7 @@ class Recorder {
   struct CodePlace {
     nb::object code;
     bool library = false;
+    bool ours = false;
     std::string file;
     std::unordered_map<int, std::uint32_t> lines;
   };

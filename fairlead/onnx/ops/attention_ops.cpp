@@ -49,7 +49,7 @@ void lower_sdpa(Lowering& b) {
   } else if (is_const(width)) {
     scale = b.scalar(1 / std::sqrt(static_cast<double>(width->value)), d);
   } else {
-    scale = b.op("Reciprocal", {b.op("Sqrt", {b.scalar(width, d)})});
+    scale = b.op("Reciprocal", {b.op("Sqrt", {b.size_scalar(width, d)})});
   }
   std::vector<std::int64_t> perm(r);
   for (std::size_t i = 0; i < r; ++i) perm[i] = static_cast<std::int64_t>(i);
@@ -58,8 +58,8 @@ void lower_sdpa(Lowering& b) {
   bool masked = false;
   if (b.flag(5)) {
     // Causal: row i sees keys up to i.
-    const Val rows = b.unsqueeze(b.op("Range", {b.scalar(b.expr(0)), b.scalar(query[r - 2]), b.scalar(b.expr(1))}), {1});
-    const Val cols = b.op("Range", {b.scalar(b.expr(0)), b.scalar(b.shape(1)[r - 2]), b.scalar(b.expr(1))});
+    const Val rows = b.unsqueeze(b.op("Range", {b.size_scalar(b.expr(0)), b.size_scalar(query[r - 2]), b.size_scalar(b.expr(1))}), {1});
+    const Val cols = b.op("Range", {b.size_scalar(b.expr(0)), b.size_scalar(b.shape(1)[r - 2]), b.size_scalar(b.expr(1))});
     scores = b.op("Add", {scores, additive(b, b.op("LessOrEqual", {cols, rows}), d)});
   } else if (b.has(3)) {
     scores = b.op("Add", {scores, additive(b, b.in(3), d)});

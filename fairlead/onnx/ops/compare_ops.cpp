@@ -1,20 +1,12 @@
 // Comparisons, logic and choice.
 #include "fairlead/onnx/families.h"
+#include "fairlead/onnx/ops/op_name.h"
 
 namespace fairlead::onnx {
 namespace {
 
-struct Name {
-  char text[16];
-  constexpr Name(const char* s) {
-    std::size_t k = 0;
-    for (; s[k] != 0; ++k) text[k] = s[k];
-    text[k] = 0;
-  }
-};
-
 // Compared in the promoted type; ONNX compares bools only for equality, so they become integers.
-template <Name kOp, bool kNegate>
+template <OpName kOp, bool kNegate>
 void lower_compare(Lowering& b) {
   Dtype d = b.promoted({0, 1});
   if (d == Dtype::kBool && std::string_view(kOp.text) != "Equal") d = Dtype::kInt32;
@@ -23,7 +15,7 @@ void lower_compare(Lowering& b) {
 }
 
 // aten::bitwise_and.Tensor and its kin: logic on bools, bits on integers
-template <Name kLogic, Name kBits>
+template <OpName kLogic, OpName kBits>
 void lower_bitwise(Lowering& b) {
   const Dtype d = b.out_dtype();
   b.result(b.op(d == Dtype::kBool ? kLogic.text : kBits.text, {b.in(0, d), b.in(1, d)}));
@@ -33,7 +25,7 @@ void lower_bitwise_not(Lowering& b) {
   b.result(b.op(b.out_dtype() == Dtype::kBool ? "Not" : "BitwiseNot", {b.in(0)}));
 }
 
-template <Name kOp>
+template <OpName kOp>
 void lower_logical(Lowering& b) {
   b.result(b.op(kOp.text, {b.in(0, Dtype::kBool), b.in(1, Dtype::kBool)}));
 }

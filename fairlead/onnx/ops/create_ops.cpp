@@ -55,7 +55,7 @@ void lower_tensor(Lowering& b) {
     }
     Val v = b.scalar(element.number, Dtype::kFloat64);
     if (element.expr != nullptr) {
-      Val base = b.scalar(element.expr, Dtype::kFloat64);
+      Val base = b.size_scalar(element.expr, Dtype::kFloat64);
       if (element.power != 1) base = b.op("Pow", {base, b.scalar(element.power, Dtype::kFloat64)});
       v = b.op("Mul", {base, v});
     }

@@ -38,7 +38,7 @@ void lower_index(Lowering& b) {
       const Val places = b.op("NonZero", {b.cast(v, Dtype::kBool)});  // [rank, n]
       const Expr count = b.pool().symbol("?", SymbolKind::kData);
       for (std::size_t k = 0; k < value.shape.size(); ++k) {
-        indices.push_back({axis++, b.op("Gather", {places, b.scalar(b.expr(static_cast<std::int64_t>(k)))},
+        indices.push_back({axis++, b.op("Gather", {places, b.size_scalar(b.expr(static_cast<std::int64_t>(k)))},
                                         {attr("axis", 0)}), {count}});
       }
     } else {

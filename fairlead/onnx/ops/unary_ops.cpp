@@ -3,21 +3,13 @@
 #include <numbers>
 
 #include "fairlead/onnx/families.h"
+#include "fairlead/onnx/ops/op_name.h"
 
 namespace fairlead::onnx {
 namespace {
 
-struct Name {
-  char text[16];
-  constexpr Name(const char* s) {
-    std::size_t k = 0;
-    for (; s[k] != 0; ++k) text[k] = s[k];
-    text[k] = 0;
-  }
-};
-
 // One ONNX operator on the input in the result's dtype (integers become floats where PyTorch does so).
-template <Name kOp>
+template <OpName kOp>
 void lower_unary(Lowering& b) {
   b.result(b.op(kOp.text, {b.in(0, b.out_dtype())}));
 }

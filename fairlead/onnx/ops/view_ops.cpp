@@ -101,7 +101,7 @@ void lower_unbind(Lowering& b) {
   const std::int64_t axis = b.has(1) ? b.axis(1) : 0;
   for (std::size_t k = 0; k < b.result_count(); ++k) {
     if (!b.result_used(k)) continue;
-    b.result(k, b.op("Gather", {b.in(0), b.scalar(b.expr(static_cast<std::int64_t>(k)))},
+    b.result(k, b.op("Gather", {b.in(0), b.size_scalar(b.expr(static_cast<std::int64_t>(k)))},
                      {attr("axis", axis)}));
   }
 }
@@ -117,7 +117,7 @@ void lower_slice(Lowering& b) {
 
 // aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)
 void lower_select(Lowering& b) {
-  b.result(b.op("Gather", {b.in(0), b.scalar(b.integer(2))}, {attr("axis", b.axis(1))}));
+  b.result(b.op("Gather", {b.in(0), b.size_scalar(b.integer(2))}, {attr("axis", b.axis(1))}));
 }
 
 // aten::repeat(Tensor self, SymInt[] repeats) -> Tensor
