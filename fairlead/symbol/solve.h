@@ -6,12 +6,7 @@
 //  3. symbol; product of symbols (each at most squared, at most 4 factors); constant times such a
 //     product, also the exact division of a product by a constant
 //  4. product + constant; constant*product + constant; sums and differences of two products, of
-<<<<<<< HEAD
-//  three,
-//     with constant coefficients and a constant
-=======
 //     three, with constant coefficients and a constant
->>>>>>> symbol
 //  5. floordiv and ceildiv of one of the forms 3-4 by a constant, plus a constant;
 //     rounding up to a multiple (ceildiv(a, k)*k), remainders (mod), products of such quotients
 //  6. max and min of a form and a constant, or of two forms
