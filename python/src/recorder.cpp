@@ -2,6 +2,7 @@
 #include "recorder.h"
 
 #include <frameobject.h>
+#include <nanobind/stl/string.h>
 
 #include "fairlead/base/error.h"
 
