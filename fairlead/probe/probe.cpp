@@ -327,18 +327,24 @@ class Prober {
 
   // ---- stage 3: splitting ------------------------------------------------------------------------------
 
+  // A part is free when it may be larger than the rest and also smaller: a mask that is too long may go
+  // unnoticed, one that is too short does not.
   bool free_alone(const Group& whole, const std::vector<Place>& places) {
     Group part = whole;
     part.places = places;
+    Group rest = whole;
+    std::erase_if(rest.places, [&](const Place& p) { return contains(places, p); });
     std::string ignored;
     const std::size_t before = kept_.size();
-    const std::int64_t larger = whole.only_down ? down(whole, whole.base) : up(whole, whole.base);
-    if (!moves(part, larger, ignored)) return false;
-    const std::int64_t other = whole.only_down ? 0 : down(whole, whole.base);
-    bool both = true;
-    if (other > 1) both = moves(part, other, ignored);
-    if (!both) kept_.resize(before);
-    return both;
+    const std::int64_t size = whole.only_down ? down(whole, whole.base) : up(whole, whole.base);
+    if (moves(part, size, ignored) && moves(rest, size, ignored)) return true;
+    kept_.resize(before);
+    return false;
+  }
+
+  static bool contains(const std::vector<Place>& places, const Place& p) {
+    return std::any_of(places.begin(), places.end(),
+                       [&](const Place& q) { return p.leaf == q.leaf && p.axis == q.axis; });
   }
 
   void split(std::size_t g) {
@@ -373,10 +379,7 @@ class Prober {
   void separate(std::size_t g, const std::vector<Place>& places) {
     Group part = groups_[g];
     part.places = places;
-    std::erase_if(groups_[g].places, [&](const Place& p) {
-      return std::any_of(places.begin(), places.end(),
-                         [&](const Place& q) { return p.leaf == q.leaf && p.axis == q.axis; });
-    });
+    std::erase_if(groups_[g].places, [&](const Place& p) { return contains(places, p); });
     groups_.push_back(std::move(part));
   }
 
