@@ -12,6 +12,7 @@ namespace fairlead::onnx {
 
 // X(function): every family's table, in the order of the file names.
 #define FAIRLEAD_FAMILIES(X) \
+  X(activation_ops)          \
   X(attention_ops)           \
   X(compare_ops)             \
   X(convert_ops)             \
@@ -20,6 +21,8 @@ namespace fairlead::onnx {
   X(linear_ops)              \
   X(math_ops)                \
   X(norm_ops)                \
+  X(product_ops)             \
+  X(random_ops)              \
   X(reduce_ops)              \
   X(unary_ops)               \
   X(view_ops)
