@@ -134,6 +134,7 @@ void try_sums(Search& search) {
 
 void try_sums_of_three(Search& search) {
   const Basis& basis = search.basis;
+  if (basis.atom_count() > kManyAtoms) return;
   // Products of two only where there are few: the pairs are what costs.
   const std::size_t end = basis.count_up_to(basis.atom_count() <= 6 ? 2 : 1);
   Ints rest(basis.runs());

@@ -19,6 +19,9 @@ using IntSpan = std::span<const std::int64_t>;
 // Beyond this, arithmetic on values might leave 64 bits; such values are only compared.
 constexpr std::int64_t kLargestValue = std::int64_t{1} << 40;
 
+// Values read one by one from a tensor may be hundreds of symbols; forms of pairs stop here.
+constexpr std::size_t kManyAtoms = 24;
+
 [[nodiscard]] std::uint64_t hash_of(IntSpan values);
 [[nodiscard]] std::int64_t gcd_of(IntSpan values);  // 0 where all are 0
 [[nodiscard]] bool all_equal(IntSpan values);

@@ -66,7 +66,7 @@ struct Dividend {
     }
     if (!all_equal(d.values)) all.push_back(std::move(d));
   };
-  for (std::size_t i = 0; i < basis.count_up_to(2); ++i) {
+  for (std::size_t i = 0; i < basis.count_up_to(atoms > kManyAtoms ? 1 : 2); ++i) {
     add({{}, i, i, 0, 1, basis[i].bits, search.rows({i})});
   }
   for (std::size_t i = 0; i < atoms; ++i) {
@@ -227,6 +227,7 @@ void try_quotient_products(Search& search) {
   const Basis& basis = search.basis;
   ExprPool& pool = search.pool;
   const std::size_t atoms = basis.atom_count();
+  if (atoms > kManyAtoms) return;
   const std::size_t thirds = atoms <= 8 ? basis.count_up_to(2) : atoms;
   const std::size_t runs = basis.runs();
   std::vector<Ints> quotients(atoms, Ints(runs));
@@ -302,7 +303,7 @@ void try_extrema(Search& search) {
   ExprPool& pool = search.pool;
   const IntSpan v = search.observed;
   const auto [smallest, largest] = std::minmax_element(v.begin(), v.end());
-  const std::size_t end = basis.count_up_to(2);
+  const std::size_t end = basis.count_up_to(basis.atom_count() > kManyAtoms ? 1 : 2);
   for (const bool is_min : {true, false}) {
     const std::int64_t bound = is_min ? *largest : *smallest;
     // The bound is one of the values seen: it costs what seeing it said.

@@ -6,6 +6,7 @@ namespace nb = nanobind;
 namespace fairlead::python {
 void init_errors(nb::module_& m);
 void init_export(nb::module_& m);
+void init_probe(nb::module_& m);
 void init_record(nb::module_& m);
 void init_verify(nb::module_& m);
 }  // namespace fairlead::python
@@ -15,6 +16,7 @@ NB_MODULE(_core, m) {
   m.attr("__version__") = FAIRLEAD_VERSION;
   fairlead::python::init_errors(m);
   fairlead::python::init_record(m);
+  fairlead::python::init_probe(m);
   fairlead::python::init_export(m);
   fairlead::python::init_verify(m);
 }
