@@ -16,14 +16,18 @@ namespace fairlead::onnx {
   X(attention_ops)           \
   X(compare_ops)             \
   X(convert_ops)             \
+  X(count_ops)               \
   X(create_ops)              \
   X(index_ops)               \
+  X(layout_ops)              \
   X(linear_ops)              \
   X(math_ops)                \
   X(norm_ops)                \
   X(product_ops)             \
   X(random_ops)              \
   X(reduce_ops)              \
+  X(scatter_ops)             \
+  X(sort_ops)                \
   X(unary_ops)               \
   X(view_ops)
 
