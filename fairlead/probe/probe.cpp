@@ -205,6 +205,7 @@ class Prober {
     }
     keep(sizes, result.run);
     taken_.insert(size);
+    visible_ = visible_ || result.visible;
     return true;
   }
 
@@ -327,18 +328,26 @@ class Prober {
 
   // ---- stage 3: splitting ------------------------------------------------------------------------------
 
+  // A part is free when it may be larger than the rest and also smaller: a mask that is too long may go
+  // unnoticed, one that is too short does not.
   bool free_alone(const Group& whole, const std::vector<Place>& places) {
     Group part = whole;
     part.places = places;
+    Group rest = whole;
+    std::erase_if(rest.places, [&](const Place& p) { return contains(places, p); });
     std::string ignored;
     const std::size_t before = kept_.size();
-    const std::int64_t larger = whole.only_down ? down(whole, whole.base) : up(whole, whole.base);
-    if (!moves(part, larger, ignored)) return false;
-    const std::int64_t other = whole.only_down ? 0 : down(whole, whole.base);
-    bool both = true;
-    if (other > 1) both = moves(part, other, ignored);
-    if (!both) kept_.resize(before);
-    return both;
+    const std::int64_t size = whole.only_down ? down(whole, whole.base) : up(whole, whole.base);
+    // A part that no operator looks at (an input that is ignored) stays with its like.
+    visible_ = false;
+    if (moves(part, size, ignored) && visible_ && moves(rest, size, ignored)) return true;
+    kept_.resize(before);
+    return false;
+  }
+
+  static bool contains(const std::vector<Place>& places, const Place& p) {
+    return std::any_of(places.begin(), places.end(),
+                       [&](const Place& q) { return p.leaf == q.leaf && p.axis == q.axis; });
   }
 
   void split(std::size_t g) {
@@ -373,10 +382,7 @@ class Prober {
   void separate(std::size_t g, const std::vector<Place>& places) {
     Group part = groups_[g];
     part.places = places;
-    std::erase_if(groups_[g].places, [&](const Place& p) {
-      return std::any_of(places.begin(), places.end(),
-                         [&](const Place& q) { return p.leaf == q.leaf && p.axis == q.axis; });
-    });
+    std::erase_if(groups_[g].places, [&](const Place& p) { return contains(places, p); });
     groups_.push_back(std::move(part));
   }
 
@@ -504,7 +510,8 @@ class Prober {
       ProbedSymbol probed;
       probed.name = name;
       probed.min = std::max<std::int64_t>(1, group.min / group.unit);
-      probed.max = group.max == INT64_MAX ? INT64_MAX : group.max / group.unit;
+      const std::int64_t limit = group.only_down ? std::min(group.max, group.base) : group.max;
+      probed.max = limit == INT64_MAX ? INT64_MAX : limit / group.unit;
       std::set<std::int64_t> tried;
       for (const Kept& kept : kept_) tried.insert(size_in(kept.sizes, group) / group.unit);
       probed.tried.assign(tried.begin(), tried.end());
@@ -573,6 +580,7 @@ class Prober {
   std::vector<Kept> kept_;
   std::size_t trials_ = 0;
   bool moved_base_ = false;
+  bool visible_ = false;
 };
 
 }  // namespace

@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from fairlead._core import InvalidInput
-from fairlead.leaves import get_leaf_tensors, replace_leaf_tensors
+from fairlead.caches.kinds import Kind, kind_of
+from fairlead.leaves import SKIPPED, children, get_leaf_tensors, replace_leaf_tensors
 
 
 @dataclass
@@ -89,19 +90,15 @@ PLAIN = (type(None), bool, int, float, complex, torch.dtype, torch.device, torch
 
 def check_kinds(value: Any, path: str = "") -> None:
     """Strings and objects that nothing knows how to take apart are refused, with their path."""
-    from fairlead.leaves import SKIPPED, children
-
     if isinstance(value, str):
         raise InvalidInput(
             f"[export] Expected tensors, numbers, None or containers of them as inputs, got the string {value[:40]!r} at "
             f"{path or 'the top'}. Bind it with functools.partial or a wrapper module: a string cannot be an ONNX input."
         )
-    if isinstance(value, PLAIN):
+    if isinstance(value, PLAIN) or isinstance(value, SKIPPED) or kind_of(value) is not Kind.NOT:
         return
     inner = children(value)
     if inner is None:
-        if isinstance(value, SKIPPED):
-            return
         raise InvalidInput(
             f"[export] Expected tensors, numbers, None or containers of them as inputs, got {type(value).__name__} at "
             f"{path or 'the top'}. Register the class with torch.utils._pytree.register_pytree_node."
