@@ -6,7 +6,9 @@
 #include "fairlead/trace/program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <map>
 #include <unordered_map>
 
@@ -205,7 +207,8 @@ class Builder {
       return v == seen[0] || (v != v && seen[0] != seen[0]);
     });
     if (constant) return;
-    const auto solution = solver_.solve_float(seen);
+    auto solution = solver_.solve_float(seen);
+    if (!solution) solution = solve_fraction(seen);
     if (!solution) {
       std::string text;
       for (const double v : seen) text += (text.empty() ? "" : ", ") + std::to_string(v);
@@ -217,6 +220,22 @@ class Builder {
     arg.number = solution->coefficient;
     arg.expr = solution->base;
     arg.power = solution->power;
+  }
+
+  // h - 0.5 and its kin: an integer expression divided by a small power of two.
+  std::optional<FloatSolution> solve_fraction(const std::vector<double>& seen) {
+    for (const double scale : {1.0, 2.0, 4.0, 8.0}) {
+      std::vector<std::int64_t> whole;
+      for (const double v : seen) {
+        const double scaled = v * scale;
+        if (scaled != std::floor(scaled) || std::abs(scaled) > 1e12) break;
+        whole.push_back(static_cast<std::int64_t>(scaled));
+      }
+      if (whole.size() != seen.size()) continue;
+      const Solution solution = solver_.solve(whole, hints_);
+      if (solution.found()) return FloatSolution{1 / scale, solution.expr, 1};
+    }
+    return std::nullopt;
   }
 
   // ---- values ---------------------------------------------------------------------------------

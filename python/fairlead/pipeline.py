@@ -187,11 +187,15 @@ class _Export:
         for call in calls:
             if all(t.numel() for t in call.tensors):
                 return call
-        name, tensor = next((n, t) for n, t in zip(calls[0].names, calls[0].tensors, strict=True) if not t.numel())
-        raise _core.InvalidInput(
-            f"[export] Expected an example without empty tensors, got {name} of shape {list(tensor.shape)}. "
-            "Give an example in which every dimension is at least 1: other sizes are made from it."
-        )
+        # A cache may hold parts that are still empty; they stay so.
+        arguments = calls[0].named
+        for name, tensor in zip(calls[0].names, calls[0].tensors, strict=True):
+            if not tensor.numel() and isinstance(arguments.get(name), torch.Tensor):
+                raise _core.InvalidInput(
+                    f"[export] Expected an example without empty tensors, got {name} of shape {list(tensor.shape)}. "
+                    "Give an example in which every dimension is at least 1: other sizes are made from it."
+                )
+        return calls[0]
 
     # ---- probing --------------------------------------------------------------------------------
 
