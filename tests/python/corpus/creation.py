@@ -45,7 +45,12 @@ CASES = [
     Case("aten.full.default", lambda x: torch.full((2, n(x)), True), f(5), "bool"),
     Case("aten.full.default", lambda x: torch.full((2,), n(x)), f(5), "size"),
     Case("aten.full.default", lambda x: torch.full((n(x), 2), -INF, dtype=torch.bfloat16), f(5), "bfloat16"),
-    Case("aten.full.default", lambda x: torch.full((n(x), 2), torch.finfo(torch.float16).min, dtype=torch.float16), f(5), "float16"),
+    Case(
+        "aten.full.default",
+        lambda x: torch.full((n(x), 2), torch.finfo(torch.float16).min, dtype=torch.float16),
+        f(5),
+        "float16",
+    ),
     Case("aten.full_like.default", lambda x: torch.full_like(x, NAN), f(5)),
     Case("aten.linspace.default", lambda x: torch.linspace(0, 1, n(x)), f(5)),
     Case("aten.linspace.default", lambda x: torch.linspace(-1, n(x), 7), f(5), "size"),
@@ -70,11 +75,21 @@ CASES = [
     Case("aten.zeros.default", lambda x: torch.zeros(n(x), 2), f(5)),
     Case("aten.zeros.default", lambda x: torch.zeros(n(x), 0), f(5), "empty"),
     Case("aten.zeros_like.default", lambda x: torch.zeros_like(x, dtype=torch.bool), f(5)),
-    Case("fairlead.tensor", lambda x: torch.tensor([n(x), n(x) * 2]), f(5)),
-    Case("fairlead.tensor", lambda x: torch.tensor([[n(x) * 0.5], [3.0]]), f(5), "float"),
+    Case("aten.lift_fresh.default", lambda x: torch.tensor([n(x), n(x) * 2]), f(5)),
+    Case("aten.lift_fresh.default", lambda x: torch.tensor([[n(x) * 0.5], [3.0]]), f(5), "float"),
 ]
 
-TYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32, torch.int8, torch.uint8, torch.bool]
+TYPES = [
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.float64,
+    torch.int64,
+    torch.int32,
+    torch.int8,
+    torch.uint8,
+    torch.bool,
+]
 for source in TYPES:
     for target in TYPES:
         if source == target:
@@ -87,10 +102,17 @@ for source in TYPES:
         if target == torch.uint8:
             values = tuple(v for v in values if v >= 0)
         label = f"{str(source)[6:]} to {str(target)[6:]}"
-        CASES.append(Case("aten._to_copy.default", lambda x, t=target: x.to(t), row(*values, dtype=source), label))
+        CASES.append(
+            Case("aten._to_copy.default", lambda x, t=target: x.to(t), row(*values, dtype=source), label)
+        )
 CASES += [
     Case("aten.copy.default", lambda x: torch.ops.aten.copy(x, x[0]), f(3, 4)),
-    Case("aten.copy.default", lambda x: torch.ops.aten.copy(torch.zeros(n(x), 4, dtype=torch.int64), x * 3), f(3, 4), "int64"),
+    Case(
+        "aten.copy.default",
+        lambda x: torch.ops.aten.copy(torch.zeros(n(x), 4, dtype=torch.int64), x * 3),
+        f(3, 4),
+        "int64",
+    ),
     Case("aten.view.dtype", lambda x: x.view(torch.uint8), row(-3, 5, dtype=torch.int8)),
     Case("aten.view.dtype", lambda x: (x > 0).view(torch.uint8), f(3), "bool"),
     Case("aten.view.dtype", lambda x: x.view(torch.int32), f(3), "bits", error="cannot read the bytes"),
