@@ -263,18 +263,26 @@ PROGRAMS = {
     (4, 4): [written_through_diagonal],
     (3, 4, 6): [written_through_permute, written_through_chain, into_a_cache],
 }  # fmt: skip
-FIXED = {(3, 4): [through_as_strided], (4, 5): [through_flatten_and_reshape], (4, 3): [in_a_loop, written_through_rows]}
+FIXED = {
+    (3, 4): [through_as_strided],
+    (4, 5): [through_flatten_and_reshape],
+    (4, 3): [in_a_loop, written_through_rows],
+}
 
 
 @pytest.mark.parametrize(
-    ("fn", "shape"), [(fn, shape) for shape, fns in PROGRAMS.items() for fn in fns], ids=lambda v: getattr(v, "__name__", "")
+    ("fn", "shape"),
+    [(fn, shape) for shape, fns in PROGRAMS.items() for fn in fns],
+    ids=lambda v: getattr(v, "__name__", ""),
 )
 def test_writes_agree_with_eager(fn, shape, tmp_path):
     assert agree(fn, (x(*shape),), tmp_path, dynamic_shapes=(free(shape),)).discrepancies
 
 
 @pytest.mark.parametrize(
-    ("fn", "shape"), [(fn, shape) for shape, fns in FIXED.items() for fn in fns], ids=lambda v: getattr(v, "__name__", "")
+    ("fn", "shape"),
+    [(fn, shape) for shape, fns in FIXED.items() for fn in fns],
+    ids=lambda v: getattr(v, "__name__", ""),
 )
 def test_writes_of_fixed_sizes_agree_with_eager(fn, shape, tmp_path):
     assert agree(fn, (x(*shape),), tmp_path, dynamic_shapes=({},)).discrepancies
@@ -321,7 +329,18 @@ def program(seed: int):
     """A function of one [4, 6] tensor that takes views, writes through some and returns all of them."""
     rng = random.Random(seed)
     steps = []  # (kind, source, choice)
-    kinds = ["slice", "step", "select", "transpose", "view", "unsqueeze", "part", "row", "diagonal", "permute"]
+    kinds = [
+        "slice",
+        "step",
+        "select",
+        "transpose",
+        "view",
+        "unsqueeze",
+        "part",
+        "row",
+        "diagonal",
+        "permute",
+    ]
     ranks = [2]
     for _ in range(rng.randint(3, 9)):
         if rng.random() < 0.5:
@@ -331,7 +350,9 @@ def program(seed: int):
                 kind = "unsqueeze"
             steps.append((kind, source, rng.randint(0, 3)))
             ranks.append(
-                ranks[source] + (kind == "unsqueeze") - (kind in ("select", "row", "diagonal")) if kind != "view" else 1
+                ranks[source] + (kind == "unsqueeze") - (kind in ("select", "row", "diagonal"))
+                if kind != "view"
+                else 1
             )
         else:
             kind = rng.choice(["add", "fill", "copy", "mask", "index", "mul", "scatter", "where", "cumsum"])
@@ -368,7 +389,9 @@ def program(seed: int):
             elif kind == "mask":
                 v[v > 5] = -choice
             elif kind == "diagonal":
-                values.append(v.diagonal(choice - 1, 0, -1) if min(v.shape[0], v.shape[-1]) > 2 else v.select(0, 0))
+                values.append(
+                    v.diagonal(choice - 1, 0, -1) if min(v.shape[0], v.shape[-1]) > 2 else v.select(0, 0)
+                )
             elif kind == "permute":
                 values.append(v.permute(*range(1, v.dim()), 0))
             elif kind == "where":
