@@ -302,13 +302,32 @@ class Builder {
       }
       node.args.push_back(read_item(at, name));
     }
+    if (def.name == "aten.as_strided.default") add_strides(record, node);
     if (reads_value(record, node)) return;
     node.random = def.random;
     if (written != kNoRunValue) {
       add_write(std::move(node), written);
     } else {
-      add_results(record, def, std::move(node));
+      add_results(record, std::move(node));
     }
+  }
+
+  // as_strided reads memory: the strides and the offset of its tensor become its last argument.
+  void add_strides(const OpRecord& record, Node& node) {
+    const auto v = static_cast<RunValue>(run_.items[record.items].i);
+    const auto it = run_.strides.find(v);
+    if (it == run_.strides.end()) return;
+    Arg list;
+    list.kind = ArgKind::kList;
+    for (std::size_t k = 0; k < it->second.size(); ++k) {
+      std::vector<std::int64_t> seen;
+      for (const Run* run : request_.runs) seen.push_back(run->strides.at(v).at(k));
+      Arg stride;
+      stride.kind = ArgKind::kInt;
+      stride.expr = solve_int(seen, "a stride");
+      list.items.push_back(std::move(stride));
+    }
+    node.args.push_back(std::move(list));
   }
 
   // An operator whose arguments no input decides, with the same integers in every run: its kept
@@ -429,10 +448,9 @@ class Builder {
     functional_.write(written, out);
   }
 
-  void add_results(const OpRecord& record, const OpDef& def, Node node) {
+  void add_results(const OpRecord& record, Node node) {
     for (const Arg& arg : node.args) add_int_hints(arg);
     for (const Expr e : size_hints(pool(), graph(), node)) hints_.insert(hints_.begin(), e);
-    const auto data = data_size(graph(), node);
     std::vector<RunValue> made;
     for (std::uint32_t k = 0; k < record.result_count; ++k) {
       const Item& item = run_.items[record.results + k];
@@ -443,10 +461,9 @@ class Builder {
         continue;
       }
       const RunValue v = static_cast<RunValue>(item.i);
-      // unique's inverse (result 1) has the input's shape.
-      const bool sized = data && (made.size() != 1 || def.name.find("unique") == std::string::npos);
+      const auto data = data_size(graph(), node, made.size());
       node.outputs.push_back(graph().add_value(run_.values[v].dtype, {}));
-      set_shape(node.outputs.back(), v, sized ? &*data : nullptr);
+      set_shape(node.outputs.back(), v, data ? &*data : nullptr);
       made.push_back(v);
     }
     graph().nodes.push_back(std::move(node));
