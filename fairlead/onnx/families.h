@@ -12,15 +12,22 @@ namespace fairlead::onnx {
 
 // X(function): every family's table, in the order of the file names.
 #define FAIRLEAD_FAMILIES(X) \
+  X(activation_ops)          \
   X(attention_ops)           \
   X(compare_ops)             \
   X(convert_ops)             \
+  X(count_ops)               \
   X(create_ops)              \
   X(index_ops)               \
+  X(layout_ops)              \
   X(linear_ops)              \
   X(math_ops)                \
   X(norm_ops)                \
+  X(product_ops)             \
+  X(random_ops)              \
   X(reduce_ops)              \
+  X(scatter_ops)             \
+  X(sort_ops)                \
   X(unary_ops)               \
   X(view_ops)
 
