@@ -135,13 +135,14 @@ class _Export:
             self.refuse_assumptions(contract)
             with self.progress.stage("lower", "lowering to ONNX"):
                 model = program.lower(self.options["opset"])
-                model.add_metadata("fairlead.contract", str(contract))
+                model.add_metadata("fairlead.contract", contract.text(checked=False))
             with self.progress.stage("write", f"writing {self.path}"):
                 staged = self.staged = model.write(self.path, self.options["external_data"])
         rows = []
         if self.options["verify"]:
             with self.progress.stage("verify", "verifying in ONNX Runtime at sizes never probed"):
                 rows = self.verify(session, probed, names, contract)
+        staged.add_metadata("fairlead.checked", contract.verified)
         staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
         return ExportResult(
