@@ -241,6 +241,7 @@ class Prober {
     if (!result.ok()) {
       // What the model itself says about a size is worth more than where the programs parted.
       if (reason.empty()) reason = result.reason;
+      parted_ = result.parted;
       return false;
     }
     keep(sizes, result.run);
@@ -250,7 +251,11 @@ class Prober {
   }
 
   bool moves_either_way(Group& group, std::string& reason) {
+    parted_ = false;
     if (moves(group, up(group, group.base), reason)) return true;
+    // A model that refuses larger sizes has a limit, and below it one program. One that executes other
+    // operators there branches on the size: smaller sizes prove nothing, and the file could not refuse.
+    if (parted_) return false;
     std::string second;
     if (moves(group, down(group, group.base), second)) {
       group.only_down = true;
@@ -663,6 +668,7 @@ class Prober {
   std::vector<Kept> kept_;
   std::size_t trials_ = 0;
   bool moved_base_ = false;
+  bool parted_ = false;  // the last trial that failed ran another program
   bool visible_ = false;
 };
 

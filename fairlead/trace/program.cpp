@@ -393,11 +393,26 @@ class Builder {
       reads = true;
       if (kind == ItemKind::kFloat) {
         read_number(node, over_runs(at, true, [](const Item& i) { return i.f; }), element++);
+      } else if (kind == ItemKind::kBool) {
+        read_flag(node, over_runs(at, true, [](const Item& i) { return i.i; }));
       } else {
         read_number(node, over_runs(at, true, [](const Item& i) { return i.i; }), element++);
       }
     }
     return reads;
+  }
+
+  // if x.sum() > 0: what the model did after that answer is the program. Where both answers were
+  // seen the runs did not part, so nothing is assumed.
+  void read_flag(const Node& node, const std::vector<std::int64_t>& seen) {
+    if (!tainted_args()) return;
+    for (const std::int64_t v : seen) {
+      if (v != seen[0]) return;
+    }
+    program_.assumptions.push_back({"read",
+                                    std::string("read ") + (seen[0] != 0 ? "True" : "False") +
+                                        " from a tensor in every run and may go by it",
+                                    std::string(node.module), std::string(node.source)});
   }
 
   template <typename T>
@@ -407,7 +422,8 @@ class Builder {
     if (!varies) {
       if (tainted_args()) {
         program_.assumptions.push_back({"read",
-                                        node.op + " read " + number_text(seen[0]) + " in every run",
+                                        "read " + number_text(seen[0]) +
+                                            " from a tensor in every run and may go by it",
                                         std::string(node.module), std::string(node.source)});
       }
       return;

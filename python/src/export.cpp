@@ -164,6 +164,7 @@ void init_export(nb::module_& m) {
       .def_prop_ro("model_bytes", [](const onnx::StagedModel& s) { return s.result().model_bytes; })
       .def_prop_ro("external_bytes", [](const onnx::StagedModel& s) { return s.result().external_bytes; })
       .def_prop_ro("external_path", [](const onnx::StagedModel& s) { return s.result().external_path; })
+      .def("add_metadata", &onnx::StagedModel::add_metadata, "key"_a, "value"_a)
       .def("commit", &onnx::StagedModel::commit)
       .def("discard", &onnx::StagedModel::discard);
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
