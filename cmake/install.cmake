@@ -6,8 +6,16 @@ set(fairlead_package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/fairlead)
 
 install(TARGETS fairlead EXPORT fairlead-targets
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development)
-install(DIRECTORY fairlead/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fairlead COMPONENT development
-        FILES_MATCHING PATTERN "*.h" PATTERN "*_impl.h" EXCLUDE)
+
+# The public headers are fairlead/fairlead.h and the headers that it lists.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS fairlead/fairlead.h)
+file(STRINGS fairlead/fairlead.h fairlead_includes REGEX "^#include \"fairlead/.*\"")
+list(TRANSFORM fairlead_includes REPLACE "^#include \"(.*)\".*" "\\1")
+foreach(header fairlead/fairlead.h ${fairlead_includes})
+  cmake_path(GET header PARENT_PATH folder)
+  install(FILES ${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder} COMPONENT development)
+endforeach()
+
 install(EXPORT fairlead-targets NAMESPACE fairlead:: DESTINATION ${fairlead_package_dir}
         COMPONENT development)
 

@@ -4,6 +4,7 @@ option(FAIRLEAD_BUILD_PYTHON "Build the Python extension fairlead._core" OFF)
 option(FAIRLEAD_BUILD_TESTS "Build the C++ tests" ${PROJECT_IS_TOP_LEVEL})
 option(FAIRLEAD_INSTALL "Install the library, its headers and the CMake package" ${PROJECT_IS_TOP_LEVEL})
 option(FAIRLEAD_WERROR "Warnings are errors" OFF)
+option(FAIRLEAD_BUILD_FUZZ "Build the libFuzzer targets (Clang)" OFF)
 option(FAIRLEAD_SANITIZE "AddressSanitizer and UndefinedBehaviorSanitizer" OFF)
 
 if(PROJECT_IS_TOP_LEVEL AND NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)

@@ -1,4 +1,5 @@
-// The whole core, in dependency order: a folder includes only what stands above it here.
+// The public headers of the core, in dependency order: a folder includes only what stands above it.
+// These are the headers that are installed; all others are private to the core.
 #pragma once
 
 // base: errors and element types.
@@ -9,6 +10,9 @@
 #include "fairlead/symbol/solve.h"
 // graph: one SSA graph of values with exact symbolic shapes.
 #include "fairlead/graph/graph.h"
+// trace: recorded runs, and the program that they have in common.
+#include "fairlead/trace/program.h"
+#include "fairlead/trace/run.h"
 // onnx: the model that is written, and its writer.
 #include "fairlead/onnx/model.h"
 #include "fairlead/onnx/writer.h"

@@ -12,7 +12,7 @@ die() {
   exit 1
 }
 
-# step <words> <command...>: runs it with its output kept in a log, and says how long it took.
+# step <words> <command...>: runs it with its output kept in a log, says how long it took, fails as it does.
 step() {
   local words=$1 start=$SECONDS log status
   shift
@@ -28,7 +28,7 @@ step() {
   else
     echo "failed after $((SECONDS - start)) s; the end of $log:"
     tail -n 40 "$log" >&2
-    exit 1
+    return 1
   fi
 }
 
@@ -65,8 +65,8 @@ may_install() {
 }
 
 apt_install() {
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q
-  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get update -q &&
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"
 }
 
 find_python() {
@@ -93,7 +93,7 @@ setup_system() {
   has_header doctest/doctest.h || missing+=(doctest-dev)
   if [ ${#missing[@]} -gt 0 ]; then
     if may_install; then
-      step "system packages: ${missing[*]}" apt_install "${missing[@]}"
+      step "system packages: ${missing[*]}" apt_install "${missing[@]}" || echo "going on without"
     else
       echo "system packages: cannot install ${missing[*]} (not root), going on without"
     fi
@@ -131,12 +131,11 @@ setup_environment() {
 
 # ---- the package and its extension -----------------------------------------------------------------
 
-# The contents of what is compiled and the names of what is only found.
+# Everything that the build reads. The Python files are not in it: an editable install finds them as they are.
 sources_hash() {
   local files
   mapfile -t files < <(find fairlead python/src tests/cpp cmake -type f | LC_ALL=C sort)
-  hash_of "$@" CMakeLists.txt pyproject.toml "${files[@]}" \
-    "$(find python/fairlead -name '*.py' | LC_ALL=C sort)"
+  hash_of CMakeLists.txt pyproject.toml scripts/constraints.txt "${files[@]}"
 }
 
 # setup_package <extras> <build folder> <words for CMake...>

@@ -26,7 +26,8 @@ const Constant* Graph::constant(ValueId value) const {
 
 namespace {
 
-void check_uses(const Graph& graph, const Node& node, const Arg& arg, const std::vector<bool>& made) {
+void check_uses(const Graph& graph, const Node& node, const Arg& arg,
+                const std::vector<bool>& made) {
   if (arg.kind == ArgKind::kValue) {
     FAIRLEAD_CHECK(arg.value >= 0 && arg.value < static_cast<ValueId>(graph.values.size()),
                    node.op + " reads unknown value %" + std::to_string(arg.value));

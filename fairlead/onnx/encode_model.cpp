@@ -241,6 +241,7 @@ class Encoder {
       message.add_int64(proto::kDimValue, dim->value);
       return;
     }
+    FAIRLEAD_CHECK(model_.pool != nullptr, "a named dim in a model without expressions");
     auto [text, is_new] = dim_names_.try_emplace(dim);
     if (is_new) text->second = model_.pool->to_string(dim);
     message.add_string(proto::kDimParam, text->second);

@@ -70,7 +70,7 @@ struct Graph {
 };
 
 struct Model {
-  std::shared_ptr<ExprPool> pool;  // for the shapes
+  std::shared_ptr<ExprPool> pool;   // for the shapes
   std::vector<TensorInfo> tensors;  // of the graph and of every subgraph
   Graph graph;
   int opset = 20;

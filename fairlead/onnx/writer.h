@@ -24,8 +24,8 @@ struct WriteResult {
   std::string external_path;        // "<path>.data", empty where there is none
 };
 
-// Files staged beside their final names. The destructor removes what was not committed, so an error,
-// a full disk or an interrupt leaves nothing behind.
+// Files staged beside their final names. The destructor removes what was not committed, so an
+// error, a full disk or an interrupt leaves nothing behind.
 class StagedModel {
  public:
   StagedModel() = default;

@@ -5,7 +5,8 @@
 //  2. one of the caller's hints (expressions of the operator's own input shapes) has these values
 //  3. symbol; product of symbols (each at most squared, at most 4 factors); constant times such a
 //     product, also the exact division of a product by a constant
-//  4. product + constant; constant*product + constant; sums and differences of two products, of three,
+//  4. product + constant; constant*product + constant; sums and differences of two products, of
+//  three,
 //     with constant coefficients and a constant
 //  5. floordiv and ceildiv of one of the forms 3-4 by a constant, plus a constant;
 //     rounding up to a multiple (ceildiv(a, k)*k), remainders (mod)

@@ -8,7 +8,8 @@ namespace {
 
 ValueId first_value(const Arg& arg) { return arg.kind == ArgKind::kValue ? arg.value : kNoValue; }
 
-// x[mask]: the masked dimensions become one, in place where the indices are adjacent, else in front.
+// x[mask]: the masked dimensions become one, in place where the indices are adjacent, else in
+// front.
 std::optional<DataSize> boolean_index(const Graph& graph, const Node& node) {
   if (node.args.size() < 2) return std::nullopt;
   DataSize size;

@@ -39,12 +39,18 @@ std::int64_t integer_at(const std::byte* data, Dtype dtype, std::int64_t k) {
     return static_cast<std::int64_t>(zero);
   };
   switch (dtype) {
-    case Dtype::kInt64: return read(std::int64_t{});
-    case Dtype::kInt32: return read(std::int32_t{});
-    case Dtype::kInt16: return read(std::int16_t{});
-    case Dtype::kInt8: return read(std::int8_t{});
-    case Dtype::kUint8: return read(std::uint8_t{});
-    default: return 0;
+    case Dtype::kInt64:
+      return read(std::int64_t{});
+    case Dtype::kInt32:
+      return read(std::int32_t{});
+    case Dtype::kInt16:
+      return read(std::int16_t{});
+    case Dtype::kInt8:
+      return read(std::int8_t{});
+    case Dtype::kUint8:
+      return read(std::uint8_t{});
+    default:
+      return 0;
   }
 }
 
@@ -60,13 +66,17 @@ double float_at(const std::byte* data, Dtype dtype, std::int64_t k) {
 }
 
 [[noreturn]] void unsolved(const std::string& where, const std::string& what) {
-  throw Error(ErrorCode::kUnsolved,
-              "[export] Expected a tensor made outside the operators to be constant or to follow from "
-              "the input sizes, but " + what + " (" + where +
-              "). Make it with torch operators, or fix the dimension it depends on with dynamic_shapes.");
+  throw Error(
+      ErrorCode::kUnsolved,
+      "[export] Expected a tensor made outside the operators to be constant or to follow from "
+      "the input sizes, but " +
+          what + " (" + where +
+          "). Make it with torch operators, or fix the dimension it depends on with "
+          "dynamic_shapes.");
 }
 
-ValueId emit(Graph& graph, std::string op, std::vector<Arg> args, Dtype dtype, std::vector<Expr> shape) {
+ValueId emit(Graph& graph, std::string op, std::vector<Arg> args, Dtype dtype,
+             std::vector<Expr> shape) {
   const ValueId out = graph.add_value(dtype, std::move(shape));
   graph.nodes.push_back({std::move(op), std::move(args), {out}, {}, {}});
   return out;
@@ -89,7 +99,8 @@ ValueId progression(Graph& graph, const std::vector<Seen>& all, Dtype dtype, Sol
     steps.push_back(step);
     lengths.push_back(s.count);
   }
-  const Solution start = solver.solve(starts), step = solver.solve(steps), length = solver.solve(lengths);
+  const Solution start = solver.solve(starts), step = solver.solve(steps),
+                 length = solver.solve(lengths);
   if (!start.found() || !step.found() || !length.found()) unsolved(where, "its elements vary");
   ExprPool& pool = *graph.pool;
   const Expr end = pool.add(start.expr, pool.mul(step.expr, length.expr));
@@ -103,8 +114,8 @@ ValueId progression(Graph& graph, const std::vector<Seen>& all, Dtype dtype, Sol
 
 }  // namespace
 
-ValueId constant_value(Graph& graph, const std::vector<const Run*>& runs, RunValue v, Solver& solver,
-                       const std::string& where) {
+ValueId constant_value(Graph& graph, const std::vector<const Run*>& runs, RunValue v,
+                       Solver& solver, const std::string& where) {
   const Dtype dtype = runs.front()->values[v].dtype;
   std::vector<Seen> all;
   for (const Run* run : runs) all.push_back(seen_in(*run, v));
@@ -114,12 +125,14 @@ ValueId constant_value(Graph& graph, const std::vector<const Run*>& runs, RunVal
   for (const Seen& s : all) {
     same_shape = same_shape && s.dims == first.dims;
     if (!same_shape) break;
-    if (s.constant->persistent != first.constant->persistent || s.constant->name != first.constant->name) {
+    if (s.constant->persistent != first.constant->persistent ||
+        s.constant->name != first.constant->name) {
       unsolved(where, "it is another tensor in each run");
     }
     const auto bytes = static_cast<std::size_t>(s.count) * dtype_size(dtype);
     same = same && (s.constant->data == first.constant->data ||
-                    (!s.constant->persistent && std::memcmp(s.constant->data, first.constant->data, bytes) == 0));
+                    (!s.constant->persistent &&
+                     std::memcmp(s.constant->data, first.constant->data, bytes) == 0));
   }
   ExprPool& pool = *graph.pool;
   if (!same_shape) return progression(graph, all, dtype, solver, where);
@@ -144,10 +157,12 @@ ValueId constant_value(Graph& graph, const std::vector<const Run*>& runs, RunVal
     if (is_integer(dtype) || dtype == Dtype::kBool) {
       std::vector<std::int64_t> seen;
       for (const Seen& s : all) {
-        seen.push_back(integer_at(s.constant->data, dtype == Dtype::kBool ? Dtype::kUint8 : dtype, k));
+        seen.push_back(
+            integer_at(s.constant->data, dtype == Dtype::kBool ? Dtype::kUint8 : dtype, k));
       }
       const Solution solution = solver.solve(seen);
-      if (!solution.found() || dtype == Dtype::kBool) unsolved(where, "its elements vary over the runs");
+      if (!solution.found() || dtype == Dtype::kBool)
+        unsolved(where, "its elements vary over the runs");
       element = int_arg(solution.expr);
     } else if (dtype == Dtype::kFloat32 || dtype == Dtype::kFloat64) {
       std::vector<double> seen;
@@ -169,8 +184,8 @@ ValueId constant_value(Graph& graph, const std::vector<const Run*>& runs, RunVal
   Arg kind;
   kind.kind = ArgKind::kDtype;
   kind.dtype = dtype;
-  return emit(graph, "fairlead.tensor", {std::move(elements), std::move(sizes), std::move(kind)}, dtype,
-              std::move(shape));
+  return emit(graph, "fairlead.tensor", {std::move(elements), std::move(sizes), std::move(kind)},
+              dtype, std::move(shape));
 }
 
 }  // namespace fairlead

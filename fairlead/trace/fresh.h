@@ -10,9 +10,9 @@
 
 namespace fairlead {
 
-// The graph value for run value `v`: a constant where its bytes are the same in every run, otherwise a
-// node that makes it from expressions: `fairlead.tensor` of solved elements, or an arithmetic
-// progression of solved length. Throws Error(kUnsolved) with `where`.
+// The graph value for run value `v`: a constant where its bytes are the same in every run,
+// otherwise a node that makes it from expressions: `fairlead.tensor` of solved elements, or an
+// arithmetic progression of solved length. Throws Error(kUnsolved) with `where`.
 [[nodiscard]] ValueId constant_value(Graph& graph, const std::vector<const Run*>& runs, RunValue v,
                                      Solver& solver, const std::string& where);
 

@@ -12,8 +12,8 @@ namespace fairlead {
 void Functional::define_root(RunValue v, ValueId ssa) { states_[v] = {ssa, 0, kNoRunValue, 0, 0}; }
 
 void Functional::define_view(RunValue v, RunValue parent, std::size_t node, std::size_t position) {
-  states_[v] = {graph_.nodes[node].outputs[position], states_[root_of(parent)].version, parent, node,
-                position};
+  states_[v] = {graph_.nodes[node].outputs[position], states_[root_of(parent)].version, parent,
+                node, position};
 }
 
 RunValue Functional::root_of(RunValue v) const {
@@ -128,9 +128,11 @@ ValueId permute(const Scatter& s) {
 }
 ValueId expand(const Scatter& s) {
   if (s.graph.values[s.parent].shape == s.graph.values[s.updated].shape) return s.updated;
-  throw Error(ErrorCode::kUnsupported,
-              "[export] Expected a write to a tensor with one element per place, got a write through "
-              "expand (at " + std::string(s.view.source) + "). Clone the tensor before writing to it.");
+  throw Error(
+      ErrorCode::kUnsupported,
+      "[export] Expected a write to a tensor with one element per place, got a write through "
+      "expand (at " +
+          std::string(s.view.source) + "). Clone the tensor before writing to it.");
 }
 ValueId slice(const Scatter& s) {
   return s.into_slice(s.view.args[1], s.view.args[2], s.view.args[3], s.view.args[4]);

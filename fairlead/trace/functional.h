@@ -1,8 +1,11 @@
-// Storage made functional: views follow the base they were cut from, writes make new versions of it.
+// Storage made functional: views follow the base they were cut from, writes make new versions of
+// it.
 //
 // Rules
-//  1. Every run value is a root (its own storage) or a view: one view operator applied to its parent.
-//  2. A root has a current SSA value and a version. A write makes a new SSA value and a new version.
+//  1. Every run value is a root (its own storage) or a view: one view operator applied to its
+//  parent.
+//  2. A root has a current SSA value and a version. A write makes a new SSA value and a new
+//  version.
 //  3. Reading a view whose version is behind its root's applies its view operator again.
 //  4. Writing a view scatters the new content into its parent, up to the root.
 #pragma once
@@ -26,7 +29,8 @@ class Functional {
   void define_view(RunValue v, RunValue parent, std::size_t node, std::size_t position);
   // The SSA value that holds v's content now; may append nodes.
   [[nodiscard]] ValueId read(RunValue v);
-  // v's content becomes `updated`; throws Error(kUnsupported) where the view cannot be written through.
+  // v's content becomes `updated`; throws Error(kUnsupported) where the view cannot be written
+  // through.
   void write(RunValue v, ValueId updated);
   [[nodiscard]] bool written(RunValue v) const { return states_[root_of(v)].version > 0; }
 
@@ -44,7 +48,8 @@ class Functional {
   std::vector<State> states_;
 };
 
-// The parent after `updated` was written through the view that `view` makes as its result `position`.
+// The parent after `updated` was written through the view that `view` makes as its result
+// `position`.
 [[nodiscard]] ValueId scatter_into(Graph& graph, const Node& view, std::size_t position,
                                    ValueId parent, ValueId updated);
 

@@ -1,8 +1,8 @@
 // Builds the program from aligned runs: one pass over the operators of the reference run.
 //
-// Per operator: (1) arguments become Args, varying integers and floats solved; (2) a value read becomes
-// a symbol or an assumption; (3) an in-place operator becomes its functional form and a write;
-// (4) results get their symbolic shapes, data-dependent ones a symbol of their own.
+// Per operator: (1) arguments become Args, varying integers and floats solved; (2) a value read
+// becomes a symbol or an assumption; (3) an in-place operator becomes its functional form and a
+// write; (4) results get their symbolic shapes, data-dependent ones a symbol of their own.
 #include "fairlead/trace/program.h"
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/trace/data_sizes.h"
-#include "fairlead/trace/functional.h"
 #include "fairlead/trace/fresh.h"
+#include "fairlead/trace/functional.h"
 #include "fairlead/trace/size_hints.h"
 
 namespace fairlead {
@@ -135,7 +135,8 @@ class Builder {
     const Item item = run_.items[at];
     Arg arg;
     switch (item.kind) {
-      case ItemKind::kNone: break;
+      case ItemKind::kNone:
+        break;
       case ItemKind::kTensor:
         arg.kind = ArgKind::kValue;
         arg.value = read_value(static_cast<RunValue>(item.i));
@@ -144,10 +145,13 @@ class Builder {
         arg.kind = ArgKind::kInt;
         arg.expr = solve_int(over_runs(at, false, [](const Item& i) { return i.i; }), name);
         break;
-      case ItemKind::kFloat: read_float(at, name, arg); break;
+      case ItemKind::kFloat:
+        read_float(at, name, arg);
+        break;
       case ItemKind::kBool: {
         const auto seen = over_runs(at, false, [](const Item& i) { return i.i; });
-        if (std::count(seen.begin(), seen.end(), seen[0]) != static_cast<std::ptrdiff_t>(seen.size())) {
+        if (std::count(seen.begin(), seen.end(), seen[0]) !=
+            static_cast<std::ptrdiff_t>(seen.size())) {
           throw Error(ErrorCode::kUnsolved, "[export] Expected the flag " + name +
                                                 " to be the same in every run (" + where() +
                                                 "). Fix the dimension it depends on.");
@@ -202,7 +206,8 @@ class Builder {
   ValueId read_value(RunValue v) {
     if (!functional_.defined(v)) {
       const ValueFact& fact = run_.values[v];
-      FAIRLEAD_CHECK(fact.origin == Origin::kConstant, "value is read before it is made, " + where());
+      FAIRLEAD_CHECK(fact.origin == Origin::kConstant,
+                     "value is read before it is made, " + where());
       add_constant(v);
     }
     const ValueId id = functional_.read(v);
@@ -211,7 +216,8 @@ class Builder {
   }
 
   void add_hint(Expr e) {
-    if (!is_const(e) && std::find(hints_.begin(), hints_.end(), e) == hints_.end()) hints_.push_back(e);
+    if (!is_const(e) && std::find(hints_.begin(), hints_.end(), e) == hints_.end())
+      hints_.push_back(e);
   }
 
   void add_constant(RunValue v) {
@@ -261,8 +267,8 @@ class Builder {
     }
     if (reads_value(record, node)) return;
     if (def.random) {
-      program_.assumptions.push_back({"random", node.op + " draws random numbers", std::string(node.module),
-                                      std::string(node.source)});
+      program_.assumptions.push_back({"random", node.op + " draws random numbers",
+                                      std::string(node.module), std::string(node.source)});
     }
     if (written != kNoRunValue) {
       add_write(std::move(node), written);
@@ -347,7 +353,8 @@ class Builder {
     const bool varies = std::any_of(seen.begin(), seen.end(), [&](T v) { return v != seen[0]; });
     if (!varies) {
       if (tainted_args()) {
-        program_.assumptions.push_back({"read", node.op + " read " + number_text(seen[0]) + " in every run",
+        program_.assumptions.push_back({"read",
+                                        node.op + " read " + number_text(seen[0]) + " in every run",
                                         std::string(node.module), std::string(node.source)});
       }
       return;
@@ -442,7 +449,8 @@ class Builder {
     graph().values[id].shape = std::move(shape);
   }
 
-  Expr data_symbol(const DataSize& data, const std::vector<std::int64_t>& seen, ValueId id, int axis) {
+  Expr data_symbol(const DataSize& data, const std::vector<std::int64_t>& seen, ValueId id,
+                   int axis) {
     if (data.key != kNoValue) {
       if (const auto it = counted_.find(data.key); it != counted_.end()) return it->second;
     }

@@ -19,15 +19,15 @@ struct InputSpec {
 
 // A value that the model read from a tensor and that never varied although inputs decide it.
 struct Assumption {
-  std::string kind;    // "read", "random"
-  std::string what;    // "aten._local_scalar_dense gave 1 in every run"
+  std::string kind;  // "read", "random"
+  std::string what;  // "aten._local_scalar_dense gave 1 in every run"
   std::string module;
   std::string source;
 };
 
 struct ProgramRequest {
   const Vocabulary* vocabulary = nullptr;
-  std::vector<const Run*> runs;                    // aligned, at least one; the first is the reference
+  std::vector<const Run*> runs;  // aligned, at least one; the first is the reference
   std::vector<std::vector<std::int64_t>> symbols;  // values by run, then SymbolId
   std::vector<InputSpec> inputs;                   // by leaf; shapes in `pool`
   std::vector<std::string> output_names;           // by leaf
@@ -41,8 +41,8 @@ struct Program {
   std::size_t ambiguous = 0;                // integers with a second simple answer
 };
 
-// Throws Error(kDiverged) where the runs are not one program, Error(kUnsolved) where an integer or a
-// float has no expression, both with module path and source line.
+// Throws Error(kDiverged) where the runs are not one program, Error(kUnsolved) where an integer or
+// a float has no expression, both with module path and source line.
 [[nodiscard]] Program build_program(const ProgramRequest& request);
 
 }  // namespace fairlead

@@ -25,7 +25,8 @@ bool same_operator(const Run& reference, const Run& run, std::size_t op) {
   if (op >= reference.ops.size()) return false;
   const OpRecord& a = reference.ops[op];
   const OpRecord& b = run.ops[op];
-  if (a.op != b.op || a.item_count != b.item_count || a.result_count != b.result_count) return false;
+  if (a.op != b.op || a.item_count != b.item_count || a.result_count != b.result_count)
+    return false;
   auto same = [&](std::uint32_t i, std::uint32_t j) {
     const Item& x = reference.items[i];
     const Item& y = run.items[j];
@@ -34,8 +35,10 @@ bool same_operator(const Run& reference, const Run& run, std::size_t op) {
       case ItemKind::kTensor:
       case ItemKind::kString:
       case ItemKind::kDtype:
-      case ItemKind::kList: return x.i == y.i;
-      default: return true;
+      case ItemKind::kList:
+        return x.i == y.i;
+      default:
+        return true;
     }
   };
   for (std::uint32_t k = 0; k < a.item_count; ++k) {

@@ -1,7 +1,8 @@
-// What one recorded run of a model is: operators with arguments and results, and facts about values.
+// What one recorded run of a model is: operators with arguments and results, and facts about
+// values.
 //
-// Runs of one model share a Vocabulary. Values are numbered in the order they were first met, so that
-// two runs that execute the same operators number their values alike.
+// Runs of one model share a Vocabulary. Values are numbered in the order they were first met, so
+// that two runs that execute the same operators number their values alike.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +53,7 @@ struct OpDef {
   int writes = -1;                  // position of the argument written in place
   bool drops_written = false;       // an out= argument: not an argument of the functional form
   Alias alias = Alias::kNever;
-  bool random = false;              // its result is not decided by its arguments
+  bool random = false;  // its result is not decided by its arguments
 };
 
 struct OpRecord {
@@ -71,11 +72,11 @@ struct ValueFact {
   Dtype dtype = Dtype::kFloat32;
   std::uint8_t rank = 0;
   Origin origin = Origin::kOperator;
-  bool tainted = false;             // depends on an input's data or on chance
-  std::uint32_t dims = 0;           // first of `rank` sizes in Run::dims
-  RunValue alias = kNoRunValue;     // the value whose storage it shares, where it is a view
-  std::int32_t producer = -1;       // operator that made it
-  std::int32_t constant = -1;       // index into Run::constants
+  bool tainted = false;          // depends on an input's data or on chance
+  std::uint32_t dims = 0;        // first of `rank` sizes in Run::dims
+  RunValue alias = kNoRunValue;  // the value whose storage it shares, where it is a view
+  std::int32_t producer = -1;    // operator that made it
+  std::int32_t constant = -1;    // index into Run::constants
 };
 
 // A tensor that came from outside the operators: a parameter, a buffer, or one made in Python.

@@ -18,7 +18,9 @@ struct Window {
   const Graph& graph;
   const Node& node;
 
-  [[nodiscard]] const std::vector<Expr>& input() const { return graph.values[node.args[0].value].shape; }
+  [[nodiscard]] const std::vector<Expr>& input() const {
+    return graph.values[node.args[0].value].shape;
+  }
 
   [[nodiscard]] Expr slide(Expr x, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
                            std::int64_t dilation, bool ceil) const {
@@ -48,7 +50,8 @@ std::vector<Expr> size_hints(ExprPool& pool, const Graph& graph, const Node& nod
         hints.push_back(w.slide(x, kernel, stride, padding, dilation, false));
         continue;
       }
-      const std::int64_t extra = at(node.args[7], k, 0) + dilation * (kernel - 1) + 1 - 2 * padding - stride;
+      const std::int64_t extra =
+          at(node.args[7], k, 0) + dilation * (kernel - 1) + 1 - 2 * padding - stride;
       hints.push_back(pool.add(pool.mul(x, pool.constant(stride)), pool.constant(extra)));
     }
     return hints;

@@ -40,14 +40,17 @@ bool alive(PyObject* weak, PyObject* object) {
 
 Recorder::Recorder(nb::object tensor_type, nb::dict dtypes, nb::object define, nb::object snapshot,
                    nb::list library_folders)
-    : tensor_type_(std::move(tensor_type)), define_(std::move(define)), snapshot_(std::move(snapshot)) {
+    : tensor_type_(std::move(tensor_type)),
+      define_(std::move(define)),
+      snapshot_(std::move(snapshot)) {
   for (auto [dtype, name] : dtypes) {
     const auto parsed = parse_dtype(nb::cast<std::string>(name));
     if (!parsed) continue;
     dtypes_.emplace(dtype.ptr(), *parsed);
     holders_.push_back(nb::borrow(dtype));
   }
-  for (nb::handle folder : library_folders) library_folders_.push_back(nb::cast<std::string>(folder));
+  for (nb::handle folder : library_folders)
+    library_folders_.push_back(nb::cast<std::string>(folder));
 }
 
 void Recorder::set_modules(nb::list modules) {
@@ -323,8 +326,8 @@ void Recorder::push_result_tensor(PyObject* tensor, const OpDef& def, bool taint
     run_->items.push_back(item);
     return;
   }
-  // An operator may return its argument itself (contiguous): a new value that shares its storage, so
-  // that runs in which it copied are numbered alike.
+  // An operator may return its argument itself (contiguous): a new value that shares its storage,
+  // so that runs in which it copied are numbered alike.
   const RunValue before = known ? it->second.value : kNoRunValue;
   const RunValue v = new_value(tensor, Origin::kOperator);
   ValueFact& fact = run_->values[v];
@@ -376,13 +379,15 @@ std::uint32_t Recorder::source() {
       for (const std::string& folder : library_folders_) {
         if (place.file.starts_with(folder)) place.library = true;
       }
+      place.ours = !library_folders_.empty() && place.file.starts_with(library_folders_[0]);
       if (const auto cut = place.file.rfind("site-packages/"); cut != std::string::npos) {
         place.file.erase(0, cut + 14);
       }
     }
     Py_DECREF(code);
-    const bool ours = place.library && !library_folders_.empty() &&
-                      nb::cast<std::string>(nb::handle(code->co_filename)).starts_with(library_folders_[0]);
+    const bool ours =
+        place.library && !library_folders_.empty() &&
+        nb::cast<std::string>(nb::handle(code->co_filename)).starts_with(library_folders_[0]);
     if (!place.library || (library_line == 0 && !ours)) {
       const int line = PyFrame_GetLineNumber(frame);
       auto [at, fresh] = place.lines.try_emplace(line, 0);
@@ -401,6 +406,11 @@ std::uint32_t Recorder::source() {
   }
   Py_XDECREF(frame);
   return found != 0 ? found : library_line;
+}
+
+std::string Recorder::describe_current() const {
+  if (!run_ || run_->ops.empty()) return "the start of the run";
+  return describe(vocabulary_, *run_, run_->ops.size() - 1);
 }
 
 void Recorder::enter(nb::handle module) {

@@ -25,8 +25,8 @@ class Recorder {
   Recorder(nb::object tensor_type, nb::dict dtypes, nb::object define, nb::object snapshot,
            nb::list library_folders);
 
-  void set_modules(nb::list modules);      // (module, path) pairs
-  void set_persistent(nb::list tensors);   // (name, tensor) pairs: parameters and buffers
+  void set_modules(nb::list modules);     // (module, path) pairs
+  void set_persistent(nb::list tensors);  // (name, tensor) pairs: parameters and buffers
 
   // Starts a run on these input tensors. `reference` is the run to compare with, or -1.
   void begin(nb::list inputs, int reference, bool keep);
@@ -37,9 +37,12 @@ class Recorder {
   void abort();
   void forget(int run);  // drops what a run that is no longer needed holds
 
+  [[nodiscard]] std::string describe_current() const;
   [[nodiscard]] bool is_persistent(nb::handle tensor) const;
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
-  [[nodiscard]] const Run& run(int index) const { return *runs_.at(static_cast<std::size_t>(index)); }
+  [[nodiscard]] const Run& run(int index) const {
+    return *runs_.at(static_cast<std::size_t>(index));
+  }
   [[nodiscard]] std::size_t op_count(int index) const { return run(index).ops.size(); }
 
  private:
@@ -53,11 +56,6 @@ class Recorder {
     PyObject* weak = nullptr;
     RunValue value = kNoRunValue;
   };
-  struct Place {
-    std::uint32_t source = 0;
-    bool library = false;
-  };
-
   const Op& op_of(nb::handle func);
   void push(nb::handle object);
   RunValue value_of(PyObject* tensor);
@@ -82,6 +80,7 @@ class Recorder {
   struct CodePlace {
     nb::object code;
     bool library = false;
+    bool ours = false;
     std::string file;
     std::unordered_map<int, std::uint32_t> lines;
   };

@@ -1,0 +1,48 @@
+// Conversions between float and the 16-bit floating types, with round to nearest even.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+namespace fairlead {
+
+[[nodiscard]] inline std::uint16_t bfloat16_from_float(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
+  return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
+}
+
+[[nodiscard]] inline float float_from_bfloat16(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+[[nodiscard]] inline std::uint16_t half_from_float(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = (bits >> 16) & 0x8000u;
+  const std::uint32_t magnitude = bits & 0x7fffffffu;
+  if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);
+  if (magnitude >= 0x47800000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
+  if (magnitude < 0x38800000u) {  // subnormal or zero: align the mantissa to 2^-24
+    const float scaled = std::bit_cast<float>(magnitude) * 16777216.0f;
+    auto rounded = static_cast<std::uint32_t>(scaled);
+    const float rest = scaled - static_cast<float>(rounded);
+    if (rest > 0.5f || (rest == 0.5f && (rounded & 1u) != 0)) ++rounded;
+    return static_cast<std::uint16_t>(sign | rounded);
+  }
+  const std::uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
+  return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+}
+
+[[nodiscard]] inline float float_from_half(std::uint16_t half) {
+  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
+  const std::uint32_t exponent = (half >> 10) & 0x1fu;
+  const std::uint32_t mantissa = half & 0x3ffu;
+  if (exponent == 0) {
+    const float value = static_cast<float>(mantissa) * 5.9604644775390625e-08f;
+    return sign != 0 ? -value : value;
+  }
+  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
+  return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
+}
+
+}  // namespace fairlead

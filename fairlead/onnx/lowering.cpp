@@ -1,0 +1,74 @@
+// Joins the families' tables and lowers a graph node by node.
+#include "fairlead/onnx/lowering.h"
+
+#include <algorithm>
+#include <map>
+
+#include "fairlead/base/error.h"
+#include "fairlead/onnx/families.h"
+
+namespace fairlead::onnx {
+namespace {
+
+std::vector<OpRow> join() {
+  std::vector<OpRow> rows;
+  for (const auto family : families()) rows.insert(rows.end(), family.begin(), family.end());
+  std::sort(rows.begin(), rows.end(), [](const OpRow& a, const OpRow& b) { return a.aten < b.aten; });
+  for (std::size_t k = 1; k < rows.size(); ++k) {
+    FAIRLEAD_CHECK(rows[k - 1].aten != rows[k].aten,
+                   "two rows lower " + std::string(rows[k].aten));
+  }
+  return rows;
+}
+
+void refuse_missing(const fairlead::Graph& graph) {
+  struct Missing {
+    std::size_t count = 0;
+    std::string_view module, source;
+  };
+  std::map<std::string, Missing> missing;
+  for (const fairlead::Node& node : graph.nodes) {
+    if (find_op(node.op) != nullptr) continue;
+    Missing& m = missing[node.op];
+    if (m.count++ == 0) {
+      m.module = node.module;
+      m.source = node.source;
+    }
+  }
+  if (missing.empty()) return;
+  std::string text;
+  for (const auto& [name, m] : missing) {
+    text += (text.empty() ? "" : "; ") + name + " (" + std::to_string(m.count) + "x, first in " +
+            std::string(m.module.empty() ? "the model" : m.module) + " at " + std::string(m.source) + ")";
+  }
+  throw Error(ErrorCode::kUnsupported,
+              "[lower] Expected operators that can be written to ONNX, got " +
+                  std::to_string(missing.size()) + " that cannot: " + text +
+                  ". Register a lowering for each, or replace them in the model.");
+}
+
+}  // namespace
+
+std::span<const OpRow> op_rows() {
+  static const std::vector<OpRow> rows = join();
+  return rows;
+}
+
+const OpRow* find_op(std::string_view aten) {
+  static const std::unordered_map<std::string_view, const OpRow*> index = [] {
+    std::unordered_map<std::string_view, const OpRow*> map;
+    for (const OpRow& row : op_rows()) map.emplace(row.aten, &row);
+    return map;
+  }();
+  const auto it = index.find(aten);
+  return it == index.end() ? nullptr : it->second;
+}
+
+Model lower_graph(const fairlead::Graph& graph, const LowerOptions& options) {
+  refuse_missing(graph);
+  Lowering lowering(graph, options);
+  for (const fairlead::Node& node : graph.nodes) lowering.run(node, find_op(node.op)->lower);
+  return lowering.finish();
+}
+
+}  // namespace fairlead::onnx

@@ -1,0 +1,245 @@
+// How a lowering reads the arguments and results of its node.
+#include <algorithm>
+#include <cmath>
+
+#include "fairlead/base/error.h"
+#include "fairlead/onnx/lowering.h"
+
+namespace fairlead::onnx {
+namespace {
+
+const Arg kNoArg;
+
+}  // namespace
+
+const Arg& Lowering::arg(std::size_t i) const { return i < node_->args.size() ? node_->args[i] : kNoArg; }
+
+bool Lowering::has(std::size_t i) const { return arg(i).kind != ArgKind::kNone; }
+
+bool Lowering::is_tensor(std::size_t i) const { return arg(i).kind == ArgKind::kValue; }
+
+Val Lowering::in(std::size_t i) {
+  const Arg& a = arg(i);
+  if (a.kind == ArgKind::kNone) return {};
+  if (a.kind == ArgKind::kValue) return value(a.value);
+  if (a.kind == ArgKind::kFloat) return arg_number(a, Dtype::kFloat32);
+  if (a.kind == ArgKind::kBool) return arg_number(a, Dtype::kBool);
+  return arg_number(a, Dtype::kInt64);
+}
+
+Val Lowering::in(std::size_t i, Dtype dtype) {
+  const Arg& a = arg(i);
+  if (a.kind == ArgKind::kNone) return {};
+  return a.kind == ArgKind::kValue ? cast(value(a.value), dtype) : arg_number(a, dtype);
+}
+
+Inputs Lowering::ins(std::size_t i) {
+  Inputs list;
+  for (const Arg& item : arg(i).items) {
+    list.push_back(item.kind == ArgKind::kValue ? value(item.value) : Val{});
+  }
+  return list;
+}
+
+Val Lowering::arg_number(const Arg& a, Dtype dtype) {
+  switch (a.kind) {
+    case ArgKind::kInt: return size_scalar(a.expr, dtype);
+    case ArgKind::kBool: return scalar(a.number, dtype);
+    case ArgKind::kFloat: {
+      if (a.expr == nullptr) return scalar(a.number, dtype);
+      // coefficient * base^power, computed in double so that it rounds once, as Python's float did.
+      Val base = size_scalar(a.expr, Dtype::kFloat64);
+      if (a.power != 1) base = op("Pow", {base, scalar(a.power, Dtype::kFloat64)});
+      return cast(op("Mul", {base, scalar(a.number, Dtype::kFloat64)}), dtype);
+    }
+    default: unsupported("expected a number as argument");
+  }
+}
+
+const Shape& Lowering::shape(std::size_t i) const {
+  static const Shape kScalar;
+  return is_tensor(i) ? graph_.values[arg(i).value].shape : kScalar;
+}
+
+Dtype Lowering::dtype(std::size_t i) const {
+  const Arg& a = arg(i);
+  if (a.kind == ArgKind::kValue) return graph_.values[a.value].dtype;
+  if (a.kind == ArgKind::kList && !a.items.empty() && a.items[0].kind == ArgKind::kValue) {
+    return graph_.values[a.items[0].value].dtype;
+  }
+  unsupported("argument " + std::to_string(i) + " is not a tensor");
+}
+
+Expr Lowering::integer(std::size_t i) const {
+  const Arg& a = arg(i);
+  if (a.kind == ArgKind::kInt) return a.expr;
+  if (a.kind == ArgKind::kBool || a.kind == ArgKind::kFloat) {
+    return graph_.pool->constant(static_cast<std::int64_t>(a.number));
+  }
+  unsupported("expected an integer as argument " + std::to_string(i));
+}
+
+Expr Lowering::integer(std::size_t i, std::int64_t otherwise) const {
+  return has(i) ? integer(i) : graph_.pool->constant(otherwise);
+}
+
+std::vector<Expr> Lowering::integers(std::size_t i) const {
+  const Arg& a = arg(i);
+  if (a.kind == ArgKind::kInt) return {a.expr};
+  std::vector<Expr> list;
+  for (const Arg& item : a.items) {
+    if (item.kind != ArgKind::kInt) unsupported("expected integers as argument " + std::to_string(i));
+    list.push_back(item.expr);
+  }
+  return list;
+}
+
+std::int64_t Lowering::constant_int(std::size_t i) const {
+  const Expr e = integer(i);
+  if (!is_const(e)) {
+    unsupported("argument " + std::to_string(i) + " must be constant, it is " + graph_.pool->to_string(e));
+  }
+  return e->value;
+}
+
+std::int64_t Lowering::constant_int(std::size_t i, std::int64_t otherwise) const {
+  return has(i) ? constant_int(i) : otherwise;
+}
+
+std::vector<std::int64_t> Lowering::constant_ints(std::size_t i) const {
+  std::vector<std::int64_t> list;
+  for (const Expr e : integers(i)) {
+    if (!is_const(e)) {
+      unsupported("argument " + std::to_string(i) + " must be constant, it has " +
+                  graph_.pool->to_string(e));
+    }
+    list.push_back(e->value);
+  }
+  return list;
+}
+
+double Lowering::number(std::size_t i, double otherwise) const {
+  const Arg& a = arg(i);
+  switch (a.kind) {
+    case ArgKind::kNone: return otherwise;
+    case ArgKind::kInt: return static_cast<double>(constant_int(i));
+    case ArgKind::kBool: return a.number;
+    case ArgKind::kFloat:
+      if (a.expr == nullptr) return a.number;
+      unsupported("argument " + std::to_string(i) + " must be constant, it depends on " +
+                  graph_.pool->to_string(a.expr));
+    default: unsupported("expected a number as argument " + std::to_string(i));
+  }
+}
+
+bool Lowering::flag(std::size_t i, bool otherwise) const {
+  const Arg& a = arg(i);
+  if (a.kind == ArgKind::kBool) return a.number != 0;
+  if (a.kind == ArgKind::kInt && is_const(a.expr)) return a.expr->value != 0;
+  return otherwise;
+}
+
+std::string_view Lowering::text(std::size_t i) const { return arg(i).text; }
+
+std::optional<Dtype> Lowering::dtype_arg(std::size_t i) const {
+  const Arg& a = arg(i);
+  return a.kind == ArgKind::kDtype ? std::optional(a.dtype) : std::nullopt;
+}
+
+std::int64_t Lowering::axis(std::size_t i, int of_rank) const {
+  const int r = of_rank < 0 ? rank(0) : of_rank;
+  const std::int64_t a = constant_int(i);
+  return a < 0 ? a + std::max(r, 1) : a;
+}
+
+std::vector<std::int64_t> Lowering::axes(std::size_t i, int of_rank) const {
+  const int r = of_rank < 0 ? rank(0) : of_rank;
+  std::vector<std::int64_t> list = constant_ints(i);
+  for (std::int64_t& a : list) a = a < 0 ? a + std::max(r, 1) : a;
+  return list;
+}
+
+Dtype Lowering::promoted(std::initializer_list<std::size_t> arguments) const {
+  // Tensors with dimensions outrank 0-d tensors, which outrank numbers; a lower rank only counts when
+  // it is of a higher category (bool < integer < float < complex).
+  const auto category = [](Dtype d) {
+    switch (dtype_kind(d)) {
+      case DtypeKind::kBool: return 0;
+      case DtypeKind::kInt:
+      case DtypeKind::kUint: return 1;
+      case DtypeKind::kFloat: return 2;
+      default: return 3;
+    }
+  };
+  const auto join = [&](Dtype a, Dtype b) {
+    if (a == b) return a;
+    if (category(a) != category(b)) {
+      const Dtype high = category(a) > category(b) ? a : b;
+      const Dtype low = category(a) > category(b) ? b : a;
+      if (high == Dtype::kComplex64 && low == Dtype::kFloat64) return Dtype::kComplex128;
+      return high;
+    }
+    if (category(a) == 2) {
+      if (dtype_size(a) == dtype_size(b)) return Dtype::kFloat32;  // float16 with bfloat16
+      return dtype_size(a) > dtype_size(b) ? a : b;
+    }
+    if (category(a) == 1) {
+      const bool ua = dtype_kind(a) == DtypeKind::kUint, ub = dtype_kind(b) == DtypeKind::kUint;
+      if (ua != ub) {  // uint8 with int8 is int16
+        const Dtype u = ua ? a : b, s = ua ? b : a;
+        if (dtype_size(s) > dtype_size(u)) return s;
+        return dtype_size(u) == 1 ? Dtype::kInt16 : dtype_size(u) == 2 ? Dtype::kInt32 : Dtype::kInt64;
+      }
+    }
+    return dtype_size(a) > dtype_size(b) ? a : b;
+  };
+  std::optional<Dtype> best[3];
+  for (const std::size_t i : arguments) {
+    const Arg& a = arg(i);
+    int level = 2;
+    Dtype d = Dtype::kFloat32;
+    switch (a.kind) {
+      case ArgKind::kValue:
+        d = graph_.values[a.value].dtype;
+        level = graph_.values[a.value].shape.empty() ? 1 : 0;
+        break;
+      case ArgKind::kInt: d = Dtype::kInt64; break;
+      case ArgKind::kBool: d = Dtype::kBool; break;
+      case ArgKind::kFloat: d = Dtype::kFloat32; break;
+      default: continue;
+    }
+    best[level] = best[level] ? join(*best[level], d) : d;
+  }
+  std::optional<Dtype> result;
+  for (const auto& candidate : best) {
+    if (!candidate) continue;
+    if (!result) {
+      result = candidate;
+    } else if (category(*candidate) > category(*result)) {
+      // A number of a higher category gives the default type of that category.
+      result = candidate == best[2] && category(*candidate) == 2 ? Dtype::kFloat32 : *candidate;
+    }
+  }
+  return result.value_or(Dtype::kFloat32);
+}
+
+bool Lowering::result_used(std::size_t k) const {
+  return k < node_->outputs.size() && node_->outputs[k] != kNoValue && used_[node_->outputs[k]];
+}
+
+Dtype Lowering::out_dtype(std::size_t k) const { return graph_.values[node_->outputs.at(k)].dtype; }
+
+const Shape& Lowering::out_shape(std::size_t k) const {
+  return graph_.values[node_->outputs.at(k)].shape;
+}
+
+void Lowering::unsupported(const std::string& why) const {
+  std::string text = "[lower] " + node_->op + ": " + why;
+  if (!node_->module.empty() || !node_->source.empty()) {
+    text += " (in " + std::string(node_->module.empty() ? "the model" : node_->module) + " at " +
+            std::string(node_->source) + ")";
+  }
+  throw Error(ErrorCode::kUnsupported, text + ".");
+}
+
+}  // namespace fairlead::onnx

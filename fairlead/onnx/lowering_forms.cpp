@@ -1,0 +1,328 @@
+// Sizes as tensors, and the forms that many lowerings share.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "fairlead/base/error.h"
+#include "fairlead/onnx/lowering.h"
+
+namespace fairlead::onnx {
+
+// ---- sizes ------------------------------------------------------------------------------------------
+
+Val Lowering::symbol(SymbolId id) {
+  const SymbolSource& source = graph_.symbol_sources.at(id);
+  FAIRLEAD_CHECK(source.value != kNoValue,
+                 "symbol " + graph_.pool->symbols()[id].name + " comes from nowhere");
+  const Val v = value(source.value);
+  if (graph_.pool->symbols()[id].kind == SymbolKind::kRead) {
+    const Val flat = op("Reshape", {cast(v, Dtype::kInt64), ints({-1})});
+    if (graph_.values[source.value].shape.empty()) return flat;
+    return op("Gather", {flat, ints({source.axis})}, {attr("axis", 0)});
+  }
+  return op("Shape", {v}, {attr("start", source.axis), attr("end", source.axis + 1)});
+}
+
+namespace {
+
+bool may_be_negative(Expr e) {
+  switch (e->kind) {
+    case ExprKind::kConst: return e->value < 0;
+    case ExprKind::kSymbol: return false;
+    case ExprKind::kMul: {
+      if (e->value < 0) return true;
+      break;
+    }
+    default: break;
+  }
+  return std::any_of(e->args.begin(), e->args.end(), may_be_negative);
+}
+
+}  // namespace
+
+Val Lowering::dim(Expr e) {
+  ExprPool& p = pool();
+  switch (e->kind) {
+    case ExprKind::kConst: return ints({e->value});
+    case ExprKind::kSymbol: return symbol(static_cast<SymbolId>(e->value));
+    case ExprKind::kAdd: {
+      // A negative term is subtracted.
+      Val sum = dim(e->args[0]);
+      for (std::size_t k = 1; k < e->args.size(); ++k) {
+        const Expr term = e->args[k];
+        const bool minus = (is_const(term) || term->kind == ExprKind::kMul) && term->value < 0;
+        sum = op(minus ? "Sub" : "Add", {sum, dim(minus ? p.neg(term) : term)});
+      }
+      return sum;
+    }
+    case ExprKind::kMul: {
+      // -((-a)//k) is ceil division.
+      if (e->value == -1 && e->args.size() == 1 && e->args[0]->kind == ExprKind::kFloorDiv &&
+          is_const(e->args[0]->args[1])) {
+        const Expr k = e->args[0]->args[1];
+        const Expr a = p.neg(e->args[0]->args[0]);
+        if (k->value > 0 && !may_be_negative(a)) {
+          return op("Div", {dim(p.add(a, p.constant(k->value - 1))), dim(k)});
+        }
+      }
+      Val result = dim(e->args[0]);
+      for (std::size_t k = 1; k < e->args.size(); ++k) result = op("Mul", {result, dim(e->args[k])});
+      return e->value == 1 ? result : op("Mul", {result, ints({e->value})});
+    }
+    case ExprKind::kFloorDiv: {
+      const Val a = dim(e->args[0]);
+      const Val b = dim(e->args[1]);
+      if (!may_be_negative(e->args[0])) return op("Div", {a, b});
+      // Div rounds towards zero; Mod has the divisor's sign.
+      return op("Div", {op("Sub", {a, op("Mod", {a, b})}), b});
+    }
+    case ExprKind::kMod: return op("Mod", {dim(e->args[0]), dim(e->args[1])});
+    case ExprKind::kMax:
+    case ExprKind::kMin: {
+      Inputs parts;
+      for (const Expr part : e->args) parts.push_back(dim(part));
+      return op(e->kind == ExprKind::kMax ? "Max" : "Min", parts);
+    }
+  }
+  FAIRLEAD_CHECK(false, "unknown kind of expression");
+}
+
+Val Lowering::size_scalar(Expr e, Dtype dtype) {
+  if (is_const(e)) {
+    if (dtype != Dtype::kInt64) return scalar(static_cast<double>(e->value), dtype);
+    auto bytes = std::make_shared<std::vector<std::byte>>(sizeof(e->value));
+    std::memcpy(bytes->data(), &e->value, sizeof(e->value));
+    TensorData data;
+    data.dtype = dtype;
+    data.owned = bytes;
+    return constant(std::move(data));
+  }
+  return cast(op("Squeeze", {dim(e), ints({0})}), dtype);
+}
+
+Val Lowering::shape_tensor(std::span<const Expr> shape) {
+  Inputs parts;
+  std::vector<std::int64_t> run;
+  const auto flush = [&] {
+    if (!run.empty()) parts.push_back(ints(run));
+    run.clear();
+  };
+  for (const Expr e : shape) {
+    if (is_const(e)) {
+      run.push_back(e->value);
+    } else {
+      flush();
+      parts.push_back(dim(e));
+    }
+  }
+  flush();
+  if (parts.empty()) return ints({});
+  return concat(parts, 0);
+}
+
+// ---- common forms -------------------------------------------------------------------------------------
+
+Val Lowering::cast(Val v, Dtype dtype) {
+  if (!v.present() || dtype_of(v) == dtype) return v;
+  return op("Cast", {v}, {attr("to", onnx_code(dtype))});
+}
+
+Val Lowering::reshape(Val v, const Shape& from, const Shape& to) {
+  if (from == to) return v;
+  // 0 keeps the size at the same place, and one size may be left to be inferred. Neither is right for
+  // an empty tensor when a constant size is 0, which stays a plain shape.
+  std::vector<std::int64_t> target;
+  int open = 0;
+  bool zero = false;
+  for (std::size_t k = 0; k < to.size(); ++k) {
+    if (is_const(to[k])) {
+      zero = zero || to[k]->value == 0;
+      target.push_back(to[k]->value);
+    } else if (k < from.size() && from[k] == to[k]) {
+      target.push_back(0);
+    } else {
+      target.push_back(-1);
+      ++open;
+    }
+  }
+  if (open <= 1 && !zero) return op("Reshape", {v, ints(target)});
+  if (!zero) {
+    // Among several open sizes the costliest to compute is inferred.
+    std::size_t dearest = 0;
+    std::size_t cost = 0;
+    for (std::size_t k = 0; k < to.size(); ++k) {
+      if (target[k] != -1) continue;
+      const std::size_t size = pool().to_string(to[k]).size();
+      if (size >= cost) {
+        cost = size;
+        dearest = k;
+      }
+    }
+    Shape parts;
+    for (std::size_t k = 0; k < to.size(); ++k) {
+      parts.push_back(k == dearest || target[k] != -1 ? expr(target[k]) : to[k]);
+    }
+    return op("Reshape", {v, shape_tensor(parts)});
+  }
+  return op("Reshape", {v, shape_tensor(to)}, {attr("allowzero", 1)});
+}
+
+Val Lowering::expand(Val v, const Shape& from, const Shape& to) {
+  if (from == to) return v;
+  // Expand broadcasts both ways: a 1 keeps the size that is there.
+  Shape target(to.size(), expr(1));
+  const std::size_t shift = to.size() - from.size();
+  bool changes = shift > 0;
+  for (std::size_t k = 0; k < to.size(); ++k) {
+    if (k >= shift && from[k - shift] == to[k]) continue;
+    target[k] = to[k];
+    changes = changes || !is_const(to[k], 1);
+  }
+  return changes ? op("Expand", {v, shape_tensor(target)}) : v;
+}
+
+Val Lowering::transpose(Val v, std::vector<std::int64_t> perm) {
+  bool identity = true;
+  for (std::size_t k = 0; k < perm.size(); ++k) identity = identity && perm[k] == static_cast<std::int64_t>(k);
+  return identity ? v : op("Transpose", {v}, {attr("perm", std::move(perm))});
+}
+
+Val Lowering::unsqueeze(Val v, std::vector<std::int64_t> axes) { return op("Unsqueeze", {v, ints(axes)}); }
+
+Val Lowering::squeeze(Val v, std::vector<std::int64_t> axes) { return op("Squeeze", {v, ints(axes)}); }
+
+Val Lowering::slice(Val v, std::int64_t axis, Val start, Val end, std::int64_t step) {
+  return op("Slice", {v, start, end, ints({axis}), ints({step})});
+}
+
+Val Lowering::concat(const Inputs& parts, std::int64_t axis) {
+  return parts.size() == 1 ? parts[0] : op("Concat", parts, {attr("axis", axis)});
+}
+
+Val Lowering::reduce(std::string_view type, Val v, std::vector<std::int64_t> axes, bool keepdim) {
+  // From opset 18 on every reduction takes its axes as an input.
+  return op(type, {v, ints(axes)}, {attr("keepdims", keepdim)});
+}
+
+Val Lowering::transposed_weight(std::size_t i) {
+  const Arg& a = arg(i);
+  const Constant* c = a.kind == ArgKind::kValue ? graph_.constant(a.value) : nullptr;
+  if (c != nullptr && c->dims.size() == 2 && !plain_use_[c->data]) {
+    TensorData data;
+    data.dtype = graph_.values[a.value].dtype;
+    data.dims = {c->dims[1], c->dims[0]};
+    const std::vector<std::int64_t> strides =
+        c->strides.empty() ? std::vector<std::int64_t>{c->dims[1], 1} : c->strides;
+    data.strides = {strides[1], strides[0]};
+    data.data = c->data;
+    data.owned = c->owned;
+    return constant(std::move(data), graph_.values[a.value].name);
+  }
+  return transpose(in(i), {1, 0});
+}
+
+// ---- values and the model -----------------------------------------------------------------------------
+
+Lowering::Lowering(const fairlead::Graph& graph, const LowerOptions& options)
+    : graph_(graph), options_(options), values_(graph.values.size()), used_(graph.values.size(), false) {
+  model_.pool = graph.pool;
+  model_.opset = options.opset;
+  model_.graph.name = "model";
+  for (const ValueId id : graph.inputs) {
+    const fairlead::Value& v = graph.values[id];
+    const TensorId tensor = new_tensor(v.dtype, unique(v.name));
+    model_.tensors[tensor].shape = v.shape;
+    model_.graph.inputs.push_back(tensor);
+    values_[id] = {tensor};
+  }
+  for (const std::string& name : graph.output_names) names_[name] = 1;  // reserved for the outputs
+  for (const fairlead::Node& node : graph.nodes) {
+    for (const Arg& a : node.args) {
+      if (a.kind == ArgKind::kValue) used_[a.value] = true;
+      for (const Arg& item : a.items) {
+        if (item.kind == ArgKind::kValue) used_[item.value] = true;
+      }
+    }
+  }
+  for (const ValueId id : graph.outputs) used_[id] = true;
+  count_weight_uses();
+}
+
+// A weight that is read in its own orientation too (an embedding tied to the head) is stored once and
+// transposed by a node; one that is only multiplied by is stored transposed.
+void Lowering::count_weight_uses() {
+  for (const Constant& c : graph_.constants) plain_use_.emplace(c.data, false);
+  const auto mark = [&](const Arg& a) {
+    if (a.kind != ArgKind::kValue) return;
+    if (const Constant* c = graph_.constant(a.value)) plain_use_[c->data] = true;
+  };
+  for (const fairlead::Node& node : graph_.nodes) {
+    const bool linear = node.op == "aten.linear.default";
+    for (std::size_t k = 0; k < node.args.size(); ++k) {
+      if (linear && k == 1) continue;
+      mark(node.args[k]);
+      for (const Arg& item : node.args[k].items) mark(item);
+    }
+  }
+  for (const ValueId id : graph_.outputs) {
+    if (const Constant* c = graph_.constant(id)) plain_use_[c->data] = true;
+  }
+}
+
+Val Lowering::value(ValueId id) {
+  Val& v = values_[id];
+  if (v.present()) return v;
+  const Constant* c = graph_.constant(id);
+  FAIRLEAD_CHECK(c != nullptr, "value %" + std::to_string(id) + " has not been lowered");
+  TensorData data;
+  data.dtype = graph_.values[id].dtype;
+  data.dims = c->dims;
+  data.strides = c->strides;
+  data.data = c->data;
+  data.owned = c->owned;
+  v = constant(std::move(data), graph_.values[id].name);
+  return v;
+}
+
+void Lowering::result(std::size_t k, Val v) {
+  const ValueId id = node_->outputs.at(k);
+  if (id == kNoValue) return;
+  const fairlead::Value& observed = graph_.values[id];
+  if (!is_complex(observed.dtype)) v = cast(v, observed.dtype);
+  values_[id] = v;
+  TensorInfo& info = model_.tensors[v.id];
+  if (!info.shape && !is_complex(observed.dtype) && !initializer_of_.contains(v.id)) {
+    info.shape = observed.shape;
+  }
+}
+
+void Lowering::run(const fairlead::Node& node, LowerFn lower) {
+  node_ = &node;
+  lower(*this);
+  for (const ValueId id : node.outputs) {
+    FAIRLEAD_CHECK(id == kNoValue || !used_[id] || values_[id].present(),
+                   "the lowering of " + node.op + " leaves a result open");
+  }
+}
+
+Model Lowering::finish() {
+  node_ = nullptr;
+  std::vector<bool> taken(model_.tensors.size(), false);
+  for (const TensorId id : model_.graph.inputs) taken[id] = true;
+  for (std::size_t k = 0; k < graph_.outputs.size(); ++k) {
+    Val v = value(graph_.outputs[k]);
+    taken.resize(model_.tensors.size(), false);
+    if (taken[v.id] || initializer_of_.contains(v.id)) {
+      v = fresh_op("Identity", {v}, {}, dtype_of(v));
+      taken.resize(model_.tensors.size(), false);
+    }
+    taken[v.id] = true;
+    model_.tensors[v.id].name = graph_.output_names[k];
+    model_.tensors[v.id].shape = graph_.values[graph_.outputs[k]].shape;
+    model_.graph.outputs.push_back(v.id);
+  }
+  return std::move(model_);
+}
+
+}  // namespace fairlead::onnx

@@ -1,0 +1,55 @@
+// Matrix products.
+#include "fairlead/onnx/families.h"
+
+namespace fairlead::onnx {
+namespace {
+
+// aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor
+void lower_linear(Lowering& b) {
+  Val y;
+  if (b.rank(1) == 1) {
+    y = b.op("MatMul", {b.in(0), b.in(1)});
+  } else {
+    y = b.op("MatMul", {b.in(0), b.transposed_weight(1)});
+  }
+  b.result(b.has(2) ? b.op("Add", {y, b.in(2)}) : y);
+}
+
+// aten::matmul, mm, bmm, mv, dot
+void lower_matmul(Lowering& b) {
+  const Dtype d = b.out_dtype();
+  b.result(b.op("MatMul", {b.in(0, d), b.in(1, d)}));
+}
+
+// beta*self + alpha*(a @ b); ONNX has no product of integers with scales, so they are multiplied in.
+Val scaled(Lowering& b, Val v, std::size_t i, Dtype d) {
+  return !b.has(i) || b.number(i) == 1 ? v : b.op("Mul", {v, b.scalar(b.number(i), d)});
+}
+
+// aten::addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor;
+// baddbmm alike
+void lower_addmm(Lowering& b) {
+  const Dtype d = b.out_dtype();
+  const Val product = scaled(b, b.op("MatMul", {b.in(1), b.in(2)}), 4, d);
+  if (b.has(3) && b.number(3) == 0) {
+    return b.result(product);
+  }
+  b.result(b.op("Add", {scaled(b, b.in(0), 3, d), product}));
+}
+
+constexpr OpRow kRows[] = {
+    {"aten.addmm.default", lower_addmm, "MatMul, Add", ""},
+    {"aten.baddbmm.default", lower_addmm, "MatMul, Add", ""},
+    {"aten.bmm.default", lower_matmul, "MatMul", ""},
+    {"aten.dot.default", lower_matmul, "MatMul", ""},
+    {"aten.linear.default", lower_linear, "MatMul, Add", ""},
+    {"aten.matmul.default", lower_matmul, "MatMul", ""},
+    {"aten.mm.default", lower_matmul, "MatMul", ""},
+    {"aten.mv.default", lower_matmul, "MatMul", ""},
+};
+
+}  // namespace
+
+std::span<const OpRow> linear_ops() { return kRows; }
+
+}  // namespace fairlead::onnx

@@ -1,0 +1,37 @@
+// How far two buffers of one element type are apart: a runtime's result and eager's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fairlead/base/dtype.h"
+
+namespace fairlead {
+
+// NaN equals NaN and an infinity equals the same infinity. A NaN or infinity that the other side
+// does not have is counted as a mismatch and kept out of the maxima and the sum.
+struct Comparison {
+  std::int64_t count = 0;         // elements; a complex number is one
+  double max_abs = 0;             // |got - expected|
+  double max_scaled = 0;          // |got - expected| / max(1, |expected|)
+  double max_rel = 0;             // |got - expected| / (|expected| + 1e-3)
+  double sum_abs = 0;             // of |got - expected|
+  std::int64_t nan_mismatch = 0;  // NaN on one side only
+  std::int64_t inf_mismatch = 0;  // infinite on one side only, or infinities of both signs
+  std::int64_t differing = 0;     // integers and bools that are not equal; 0 for other types
+  std::int64_t worst_index = -1;  // the first mismatch, else the largest difference; -1: all equal
+  std::vector<std::int64_t>
+      over;  // per threshold: elements with |difference| above it or mismatched
+};
+
+// Both buffers hold elements of `dtype`, contiguous, of any alignment. Complex numbers are compared
+// part by part, low-precision floats as float32, bools as zero or not. Throws Error(kInvalidInput)
+// where the sizes differ or are no whole number of elements. Needs no lock; keeps nothing.
+//   compare_buffers(Dtype::kFloat32, eager, runtime, {{0.1, 0.01}}).over[1]
+[[nodiscard]] Comparison compare_buffers(Dtype dtype, std::span<const std::byte> expected,
+                                         std::span<const std::byte> got,
+                                         std::span<const double> thresholds = {});
+
+}  // namespace fairlead

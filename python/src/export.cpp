@@ -1,0 +1,160 @@
+// Bindings of the way from recorded runs to a written model.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <nanobind/stl/tuple.h>
+
+#include <chrono>
+#include <map>
+
+#include "fairlead/base/error.h"
+#include "fairlead/onnx/lowering.h"
+#include "fairlead/onnx/writer.h"
+#include "fairlead/passes/dead_code.h"
+#include "fairlead/trace/program.h"
+#include "recorder.h"
+
+namespace fairlead::python {
+
+using namespace nb::literals;
+
+namespace {
+
+// The program with the expressions' pool; keeps the recorder alive, whose runs hold the constants.
+struct ProgramHandle {
+  Program program;
+};
+
+struct ModelHandle {
+  onnx::Model model;
+};
+
+std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector<int>& runs,
+                                     const std::vector<std::string>& symbols,
+                                     const std::vector<std::vector<std::int64_t>>& symbol_values,
+                                     const std::vector<std::string>& input_names,
+                                     const std::vector<std::vector<std::string>>& input_shapes,
+                                     const std::vector<std::string>& output_names) {
+  ProgramRequest request;
+  request.vocabulary = &recorder.vocabulary();
+  for (const int run : runs) request.runs.push_back(&recorder.run(run));
+  request.pool = std::make_shared<ExprPool>();
+  for (const std::string& name : symbols) (void)request.pool->symbol(name);
+  request.symbols = symbol_values;
+  for (std::size_t k = 0; k < input_names.size(); ++k) {
+    InputSpec spec{input_names[k], {}};
+    for (const std::string& text : input_shapes[k]) spec.shape.push_back(request.pool->parse(text));
+    request.inputs.push_back(std::move(spec));
+  }
+  request.output_names = output_names;
+  nb::gil_scoped_release release;
+  auto handle = std::make_unique<ProgramHandle>(ProgramHandle{build_program(request)});
+  remove_dead_code(handle->program.graph);
+  return handle;
+}
+
+nb::list shapes(const ProgramHandle& h, const std::vector<ValueId>& ids) {
+  nb::list list;
+  for (const ValueId id : ids) {
+    nb::list shape;
+    for (const Expr e : h.program.graph.values[id].shape) {
+      shape.append(h.program.graph.pool->to_string(e));
+    }
+    list.append(shape);
+  }
+  return list;
+}
+
+nb::list ignored_inputs(const ProgramHandle& h) {
+  const Graph& graph = h.program.graph;
+  std::vector<bool> used(graph.values.size(), false);
+  const auto use = [&](const auto& self, const Arg& a) -> void {
+    if (a.kind == ArgKind::kValue) used[a.value] = true;
+    for (const Arg& item : a.items) self(self, item);
+  };
+  for (const Node& node : graph.nodes) {
+    for (const Arg& a : node.args) use(use, a);
+  }
+  for (const ValueId id : graph.outputs) used[id] = true;
+  nb::list names;
+  for (const ValueId id : graph.inputs) {
+    if (!used[id]) names.append(graph.values[id].name);
+  }
+  return names;
+}
+
+std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset) {
+  nb::gil_scoped_release release;
+  onnx::LowerOptions options;
+  options.opset = opset;
+  auto handle = std::make_unique<ModelHandle>(ModelHandle{onnx::lower_graph(h.program.graph, options)});
+  handle->model.producer_version = FAIRLEAD_VERSION;
+  return handle;
+}
+
+onnx::StagedModel write(const ModelHandle& h, const std::string& path, const std::string& external) {
+  using onnx::ExternalData;
+  ExternalData mode = ExternalData::kAuto;
+  if (external == "always") mode = ExternalData::kAlways;
+  if (external == "never") mode = ExternalData::kNever;
+  nb::gil_scoped_release release;
+  return onnx::write_model(h.model, path, mode);
+}
+
+nb::dict operators(const ModelHandle& h) {
+  std::map<std::string, int> counts;
+  for (const onnx::Node& node : h.model.graph.nodes) ++counts[node.op];
+  nb::dict result;
+  for (const auto& [name, count] : counts) result[name.c_str()] = count;
+  return result;
+}
+
+nb::list rows() {
+  nb::list list;
+  for (const onnx::OpRow& row : onnx::op_rows()) {
+    list.append(nb::make_tuple(std::string(row.aten), std::string(row.form), std::string(row.limits)));
+  }
+  return list;
+}
+
+}  // namespace
+
+void init_export(nb::module_& m) {
+  nb::class_<ProgramHandle>(m, "Program", "The solved, functional program of a model.")
+      .def_prop_ro("assumptions",
+                   [](const ProgramHandle& h) {
+                     nb::list list;
+                     for (const Assumption& a : h.program.assumptions) {
+                       list.append(nb::make_tuple(a.kind, a.what, a.module, a.source));
+                     }
+                     return list;
+                   })
+      .def_prop_ro("written_inputs", [](const ProgramHandle& h) { return h.program.written_inputs; })
+      .def_prop_ro("ambiguous", [](const ProgramHandle& h) { return h.program.ambiguous; })
+      .def_prop_ro("node_count", [](const ProgramHandle& h) { return h.program.graph.nodes.size(); })
+      .def_prop_ro("output_shapes",
+                   [](const ProgramHandle& h) { return shapes(h, h.program.graph.outputs); })
+      .def_prop_ro("ignored_inputs", &ignored_inputs)
+      .def("lower", &lower, "opset"_a, nb::keep_alive<0, 1>());
+  nb::class_<ModelHandle>(m, "Model", "An ONNX model in memory.")
+      .def_prop_ro("node_count", [](const ModelHandle& h) { return h.model.graph.nodes.size(); })
+      .def_prop_ro("operators", &operators)
+      .def("add_metadata",
+           [](ModelHandle& h, const std::string& key, const std::string& value) {
+             h.model.metadata.emplace_back(key, value);
+           })
+      .def("write", &write, "path"_a, "external_data"_a = "auto");
+  nb::class_<onnx::StagedModel>(m, "StagedModel", "A written model that has not got its name yet.")
+      .def_prop_ro("path", [](const onnx::StagedModel& s) { return s.path(); })
+      .def_prop_ro("model_bytes", [](const onnx::StagedModel& s) { return s.result().model_bytes; })
+      .def_prop_ro("external_bytes", [](const onnx::StagedModel& s) { return s.result().external_bytes; })
+      .def_prop_ro("external_path", [](const onnx::StagedModel& s) { return s.result().external_path; })
+      .def("commit", &onnx::StagedModel::commit)
+      .def("discard", &onnx::StagedModel::discard);
+  m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
+        "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a);
+  m.def("operator_rows", &rows, "Every lowering: (ATen name, ONNX form, limits).");
+}
+
+}  // namespace fairlead::python

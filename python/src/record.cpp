@@ -1,0 +1,52 @@
+// Bindings of the recorder.
+#include <nanobind/stl/string.h>
+
+#include "recorder.h"
+
+namespace fairlead::python {
+
+using namespace nb::literals;
+
+void init_record(nb::module_& m) {
+  parted_exception = PyErr_NewExceptionWithDoc(
+      "fairlead._core.Parted", "A run executed another operator than the run it is compared with.",
+      PyExc_BaseException, nullptr);
+  m.attr("Parted") = nb::handle(parted_exception);
+
+  nb::class_<Recorder>(m, "Recorder", "Turns dispatched operators into runs.")
+      .def(nb::init<nb::object, nb::dict, nb::object, nb::object, nb::list>(), "tensor_type"_a,
+           "dtypes"_a, "define"_a, "snapshot"_a, "library_folders"_a)
+      .def("set_modules", &Recorder::set_modules)
+      .def("set_persistent", &Recorder::set_persistent)
+      .def("is_persistent", &Recorder::is_persistent)
+      .def("begin", &Recorder::begin, "inputs"_a, "reference"_a = -1, "keep"_a = false)
+      .def("add", &Recorder::add, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none())
+      .def("enter", &Recorder::enter)
+      .def("leave", &Recorder::leave)
+      .def("end", &Recorder::end)
+      .def("abort", &Recorder::abort)
+      .def("forget", &Recorder::forget)
+      .def("op_count", &Recorder::op_count)
+      .def("output_shape",
+           [](const Recorder& r, int run, std::size_t output) {
+             const Run& found = r.run(run);
+             const RunValue v = found.outputs.at(output);
+             nb::list shape;
+             for (int axis = 0; axis < found.values[v].rank; ++axis) shape.append(found.dim(v, axis));
+             return shape;
+           })
+      .def("difference",
+           [](const Recorder& r, int a, int b) -> nb::object {
+             const std::size_t op = first_difference(r.run(a), r.run(b));
+             if (op == kSameProgram) return nb::none();
+             return nb::make_tuple(op, describe(r.vocabulary(), r.run(a), op),
+                                   describe(r.vocabulary(), r.run(b), op));
+           })
+      .def("describe", [](const Recorder& r, int run, std::size_t op) {
+        return describe(r.vocabulary(), r.run(run), op);
+      })
+      .def("describe_current", &Recorder::describe_current,
+           "The last operator of the run in progress.");
+}
+
+}  // namespace fairlead::python
