@@ -70,6 +70,7 @@ struct Constant {
 struct SymbolSource {
   ValueId value = kNoValue;  // kSize, kData: its dimension `axis`; kRead: element `axis` of it
   int axis = 0;
+  std::int64_t divisor = 1;  // the dimension is this many times the symbol
 };
 
 struct Graph {

@@ -21,7 +21,8 @@ Val Lowering::symbol(SymbolId id) {
     if (graph_.values[source.value].shape.empty()) return flat;
     return op("Gather", {flat, ints({source.axis})}, {attr("axis", 0)});
   }
-  return op("Shape", {v}, {attr("start", source.axis), attr("end", source.axis + 1)});
+  const Val size = op("Shape", {v}, {attr("start", source.axis), attr("end", source.axis + 1)});
+  return source.divisor == 1 ? size : op("Div", {size, ints({source.divisor})});
 }
 
 namespace {

@@ -96,9 +96,16 @@ class Builder {
     for (const ValueId id : graph().inputs) {
       const auto& shape = graph().values[id].shape;
       for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-        if (shape[axis]->kind != ExprKind::kSymbol) continue;
-        SymbolSource& source = graph().symbol_sources[shape[axis]->value];
-        if (source.value == kNoValue) source = {id, static_cast<int>(axis)};
+        // symbol, or constant*symbol where sizes only come in multiples
+        const Expr e = shape[axis];
+        const bool multiple = e->kind == ExprKind::kMul && e->args.size() == 1 &&
+                              e->args[0]->kind == ExprKind::kSymbol && e->value > 0;
+        if (e->kind != ExprKind::kSymbol && !multiple) continue;
+        SymbolSource& source = graph().symbol_sources[multiple ? e->args[0]->value : e->value];
+        const std::int64_t divisor = multiple ? e->value : 1;
+        if (source.value == kNoValue || source.divisor > divisor) {
+          source = {id, static_cast<int>(axis), divisor};
+        }
       }
     }
   }

@@ -1,38 +1,52 @@
 """Fairlead takes PyTorch models out of PyTorch, by experiment.
 
-Importing this package needs only numpy: torch, transformers and onnxruntime are imported by the
-functions that use them.
+    import fairlead
+    result = fairlead.export(model, inputs, "model.onnx")
+    print(result.contract)
+
+Importing this needs only numpy; torch is imported when a name that works on models is used.
 """
 
-from importlib import import_module
+from __future__ import annotations
+
+import importlib
 from typing import Any
 
-__version__ = "0.1.0"
+from fairlead._core import (
+    Discrepancy,
+    Diverged,
+    FairleadError,
+    InternalError,
+    InvalidInput,
+    ParseError,
+    Unsolved,
+    Unsupported,
+    WriteError,
+    __version__,
+)
 
-# Public name -> the module that defines it, imported on first use.
-_LAZY: dict[str, str] = {
-    "InputObserver": "fairlead.observer",
+# Name -> module: imported on first use.
+_LAZY = {
+    "export": "fairlead.pipeline",
+    "ExportResult": "fairlead.pipeline",
+    "Contract": "fairlead.contract",
     "get_leaf_tensors": "fairlead.leaves",
-    "make_dynamic_cache": "fairlead.caches",
-    "make_encoder_decoder_cache": "fairlead.caches",
-    "make_static_cache": "fairlead.caches",
-    "observe": "fairlead.observer",
-    "output_names": "fairlead.leaves",
-    "register_flattening_functions": "fairlead.caches",
     "replace_leaf_tensors": "fairlead.leaves",
-    "string_type": "fairlead.string_type",
 }
 
-__all__ = ["__version__", *_LAZY]
+__all__ = [
+    "Discrepancy", "Diverged", "FairleadError", "InternalError", "InvalidInput", "ParseError", "Unsolved", "Unsupported",
+    "WriteError", "__version__", *sorted(_LAZY),
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(_LAZY[name]), name)
-    globals()[name] = value
-    return value
+    if name in _LAZY:
+        value = getattr(importlib.import_module(_LAZY[name]), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'fairlead' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted(set(globals()) | set(_LAZY))

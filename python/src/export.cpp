@@ -4,6 +4,7 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <nanobind/stl/tuple.h>
+#include <nanobind/stl/unique_ptr.h>
 
 #include <chrono>
 #include <map>
@@ -135,6 +136,14 @@ void init_export(nb::module_& m) {
       .def_prop_ro("node_count", [](const ProgramHandle& h) { return h.program.graph.nodes.size(); })
       .def_prop_ro("output_shapes",
                    [](const ProgramHandle& h) { return shapes(h, h.program.graph.outputs); })
+      .def_prop_ro("output_dtypes",
+                   [](const ProgramHandle& h) {
+                     std::vector<std::string> names;
+                     for (const ValueId id : h.program.graph.outputs) {
+                       names.emplace_back(dtype_name(h.program.graph.values[id].dtype));
+                     }
+                     return names;
+                   })
       .def_prop_ro("ignored_inputs", &ignored_inputs)
       .def("lower", &lower, "opset"_a, nb::keep_alive<0, 1>());
   nb::class_<ModelHandle>(m, "Model", "An ONNX model in memory.")

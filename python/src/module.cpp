@@ -7,6 +7,7 @@ namespace fairlead::python {
 void init_errors(nb::module_& m);
 void init_export(nb::module_& m);
 void init_observe(nb::module_& m);
+void init_probe(nb::module_& m);
 void init_record(nb::module_& m);
 void init_verify(nb::module_& m);
 }  // namespace fairlead::python
@@ -17,6 +18,7 @@ NB_MODULE(_core, m) {
   fairlead::python::init_errors(m);
   fairlead::python::init_observe(m);
   fairlead::python::init_record(m);
+  fairlead::python::init_probe(m);
   fairlead::python::init_export(m);
   fairlead::python::init_verify(m);
 }

@@ -35,6 +35,16 @@ void init_record(nb::module_& m) {
              for (int axis = 0; axis < found.values[v].rank; ++axis) shape.append(found.dim(v, axis));
              return shape;
            })
+      .def("operators",
+           [](const Recorder& r, int run) {
+             nb::set names;  // what was called, and what it is called once it is functional
+             for (const OpRecord& record : r.run(run).ops) {
+               const OpDef& def = r.vocabulary().ops[record.op];
+               names.add(nb::str(def.name.c_str()));
+               if (!def.functional.empty()) names.add(nb::str(def.functional.c_str()));
+             }
+             return names;
+           })
       .def("difference",
            [](const Recorder& r, int a, int b) -> nb::object {
              const std::size_t op = first_difference(r.run(a), r.run(b));

@@ -2,6 +2,7 @@
 #include "recorder.h"
 
 #include <frameobject.h>
+#include <nanobind/stl/string.h>
 
 #include "fairlead/base/error.h"
 
@@ -348,14 +349,13 @@ void Recorder::push_result_tensor(PyObject* tensor, const OpDef& def, bool taint
     std::int64_t bytes = static_cast<std::int64_t>(dtype_size(fact.dtype));
     for (int axis = 0; axis < fact.rank; ++axis) bytes *= run_->dim(v, axis);
     if (bytes <= kMostKeptBytes) {
+      // A copy: another reference to a fresh tensor would make PyTorch detach it, which is an operator.
+      const nb::object copy = snapshot_(nb::handle(tensor));
       RunConstant kept;
       kept.value = v;
-      kept.data = reinterpret_cast<const std::byte*>(call_int(tensor, "data_ptr"));
-      const nb::object strides = nb::steal(PyObject_CallMethod(tensor, "stride", nullptr));
-      if (!strides.is_valid()) throw nb::python_error();
-      for (nb::handle s : strides) kept.strides.push_back(nb::cast<std::int64_t>(s));
+      kept.data = reinterpret_cast<const std::byte*>(nb::cast<std::int64_t>(copy[1]));
       run_->kept.emplace(v, std::move(kept));
-      run_objects_.push_back(nb::borrow(tensor));
+      run_objects_.push_back(copy);
     }
   }
   remember(tensor, v);

@@ -108,7 +108,7 @@ TEST_CASE("normal forms print the way a person would write them") {
   };
   for (const Row& row : rows) {
     ExprPool pool;
-    CAPTURE(row.given);
+    CAPTURE(std::string(row.given));
     CHECK(normal(pool, row.given) == row.printed);
     CHECK(pool.parse(row.printed) == pool.parse(row.given));
   }

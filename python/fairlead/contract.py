@@ -1,0 +1,90 @@
+"""The contract of an export in words: symbols, shapes, what is fixed and why, what was assumed, how far it was checked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+LARGEST = 2**63 - 1
+
+
+@dataclass
+class Contract:
+    symbols: list[dict] = field(default_factory=list)  # name, tried, min, max, where
+    inputs: list[dict] = field(default_factory=list)  # name, dtype, shape
+    outputs: list[dict] = field(default_factory=list)
+    fixed: list[dict] = field(default_factory=list)  # where, size, reason
+    assumptions: list[dict] = field(default_factory=list)  # kind, what, module, source
+    ignored: list[str] = field(default_factory=list)
+    written: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    verified: str = "not verified"
+
+    def __str__(self) -> str:
+        lines = ["Symbols"]
+        if not self.symbols:
+            lines.append("  none: every dimension is fixed")
+        for s in self.symbols:
+            bounds = ""
+            if s["min"] > 1 or s["max"] < LARGEST:
+                bounds = f", allowed {s['min']} to {'any' if s['max'] >= LARGEST else s['max']}"
+            lines.append(f"  {s['name']}: from {s['where']}; ran at {', '.join(map(str, s['tried']))}{bounds}")
+        for title, rows in (("Inputs", self.inputs), ("Outputs", self.outputs)):
+            lines.append(title)
+            for names, dtype, shape in grouped(rows):
+                lines.append(f"  {names}: {dtype}[{', '.join(shape)}]")
+        if self.fixed:
+            lines.append("Fixed")
+            for where, size, reason in grouped_fixed(self.fixed):
+                lines.append(f"  {where} = {size}: {reason}")
+        if self.assumptions:
+            lines.append("Assumptions")
+            for a in self.assumptions:
+                lines.append(f"  {a['what']} (in {a['module'] or 'the model'} at {a['source']}){times(a)}")
+        for name in self.ignored:
+            lines.append(f"Ignored input: {name} does not change any output")
+        for name in self.written:
+            lines.append(f"Written by the model: {name}")
+        lines += [f"Note: {note}" for note in self.notes]
+        lines.append(f"Checked: {self.verified}")
+        return "\n".join(lines)
+
+
+def times(assumption: dict) -> str:
+    return f", {assumption['count']} times" if assumption.get("count", 1) > 1 else ""
+
+
+def grouped(rows: list[dict]) -> list[tuple]:
+    """Leaves that differ only in a layer number are one line: past_key_values.{0..31}.key."""
+    groups: dict[tuple, list[str]] = {}
+    for row in rows:
+        key = (re.sub(r"\.\d+\.", ".#.", row["name"]), row["dtype"], tuple(row["shape"]))
+        groups.setdefault(key, []).append(row["name"])
+    return [(together(pattern, names), dtype, shape) for (pattern, dtype, shape), names in groups.items()]
+
+
+def grouped_fixed(rows: list[dict]) -> list[tuple]:
+    groups: dict[tuple, list[str]] = {}
+    for row in rows:
+        key = (row["axis"], re.sub(r"\.\d+\.", ".#.", row["name"]), row["size"], row["reason"])
+        groups.setdefault(key, []).append(row["name"])
+    return [(f"axis {axis} of {together(pattern, names)}", size, reason) for (axis, pattern, size, reason), names in groups.items()]
+
+
+def together(pattern: str, names: list[str]) -> str:
+    if len(names) == 1:
+        return names[0]
+    numbers = [int(m.group(1)) for m in (re.search(r"\.(\d+)\.", n) for n in names) if m]
+    return pattern.replace(".#.", f".{{{min(numbers)}..{max(numbers)}}}.", 1)
+
+
+def merged(assumptions: list[tuple]) -> list[dict]:
+    """The same assumption at one line of the model, counted."""
+    found: dict[tuple, dict] = {}
+    for kind, what, module, source in assumptions:
+        key = (kind, what, source)
+        if key in found:
+            found[key]["count"] += 1
+        else:
+            found[key] = {"kind": kind, "what": what, "module": module, "source": source, "count": 1}
+    return list(found.values())

@@ -1,0 +1,170 @@
+"""What a user gives as inputs, made uniform: named arguments, their leaves, and copies of other sizes."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from fairlead._core import InvalidInput
+from fairlead.caches.kinds import Kind, kind_of
+from fairlead.leaves import SKIPPED, children, get_leaf_tensors, replace_leaf_tensors
+
+
+@dataclass
+class Call:
+    """One call of the model: positional and named arguments, and every tensor in them by its flat name."""
+
+    args: tuple
+    kwargs: dict
+    names: list[str]
+    tensors: list[torch.Tensor]
+    positional: list[str]  # parameter names of `args`
+
+    @property
+    def named(self) -> dict:
+        return dict(zip(self.positional, self.args, strict=True)) | self.kwargs
+
+    def with_tensors(self, tensors: list[torch.Tensor]) -> tuple[tuple, dict]:
+        """Arguments of the same structure around other tensors; nothing of the user's is shared."""
+        both = replace_leaf_tensors(self.named, tensors)
+        return tuple(both[name] for name in self.positional), {k: both[k] for k in self.kwargs}
+
+
+def normalise(model: torch.nn.Module, inputs: Any) -> list[Call]:
+    """A tensor, tuple, dict, or list of such calls -> calls with named arguments."""
+    if isinstance(inputs, list):
+        if not inputs:
+            raise InvalidInput("[export] Expected at least one example call, got an empty list. Give one tuple or dict per call.")
+        if all(isinstance(call, (tuple, dict)) for call in inputs):
+            return [one_call(model, call) for call in inputs]
+        raise InvalidInput(
+            f"[export] Expected a list of calls, each a tuple or a dict, got a {type(inputs[0]).__name__} in it. "
+            "Wrap the arguments of one call in a tuple."
+        )
+    return [one_call(model, inputs)]
+
+
+def one_call(model: torch.nn.Module, call: Any) -> Call:
+    if isinstance(call, torch.Tensor):
+        call = (call,)
+    if isinstance(call, tuple) and len(call) == 2 and isinstance(call[0], tuple) and isinstance(call[1], dict):
+        args, kwargs = call
+    elif isinstance(call, tuple):
+        args, kwargs = call, {}
+    elif hasattr(call, "keys") and hasattr(call, "__getitem__"):  # dict, BatchEncoding, BatchFeature
+        args, kwargs = (), {k: call[k] for k in call.keys()}  # noqa: SIM118
+    else:
+        raise InvalidInput(
+            f"[export] Expected inputs as a tuple, a dict or a list of calls, got {type(call).__name__}. "
+            "Pass (x,) for one positional argument."
+        )
+    positional = positional_names(model, args)
+    named = dict(zip(positional, args, strict=True)) | kwargs
+    check_kinds(named)
+    leaves = get_leaf_tensors(named)
+    check_tensors(leaves, model)
+    return Call(tuple(args), dict(kwargs), list(leaves), list(leaves.values()), positional)
+
+
+def positional_names(model: torch.nn.Module, args: tuple) -> list[str]:
+    try:
+        parameters = list(inspect.signature(model.forward).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names: list[str] = []
+    for k in range(len(args)):
+        plain = parameters[k] if k < len(parameters) else None
+        if plain is not None and plain.kind in (plain.POSITIONAL_ONLY, plain.POSITIONAL_OR_KEYWORD):
+            names.append(plain.name)
+        else:
+            rest = next((p.name for p in parameters if p.kind == p.VAR_POSITIONAL), "input")
+            names.append(f"{rest}_{k}")
+    return names
+
+
+PLAIN = (type(None), bool, int, float, complex, torch.dtype, torch.device, torch.Tensor)
+
+
+def check_kinds(value: Any, path: str = "") -> None:
+    """Strings and objects that nothing knows how to take apart are refused, with their path."""
+    if isinstance(value, str):
+        raise InvalidInput(
+            f"[export] Expected tensors, numbers, None or containers of them as inputs, got the string {value[:40]!r} at "
+            f"{path or 'the top'}. Bind it with functools.partial or a wrapper module: a string cannot be an ONNX input."
+        )
+    if isinstance(value, PLAIN) or isinstance(value, SKIPPED) or kind_of(value) is not Kind.NOT:
+        return
+    inner = children(value)
+    if inner is None:
+        raise InvalidInput(
+            f"[export] Expected tensors, numbers, None or containers of them as inputs, got {type(value).__name__} at "
+            f"{path or 'the top'}. Register the class with torch.utils._pytree.register_pytree_node."
+        )
+    for key, item in inner:
+        check_kinds(item, f"{path}.{key}" if path else str(key))
+
+
+def check_tensors(leaves: dict[str, torch.Tensor], model: torch.nn.Module) -> None:
+    if not leaves:
+        raise InvalidInput("[export] Expected at least one tensor among the inputs, got none. Pass the model's tensors.")
+    owner = next(model.parameters(), None)
+    first_name, first = next(iter(leaves.items()))
+    for name, tensor in leaves.items():
+        other, what = (owner, "the model's parameters") if owner is not None else (first, first_name)
+        if tensor.device != other.device:
+            raise InvalidInput(
+                f"[export] Expected all tensors on one device, got {name} on {tensor.device} and {what} on {other.device}. "
+                "Move the inputs with .to(device)."
+            )
+    if first.device.type != "cpu":
+        raise InvalidInput(f"[export] Expected model and inputs on the CPU, got {first_name} on {first.device}. Move both with .cpu().")
+
+
+def resized(tensor: torch.Tensor, sizes: list[int]) -> torch.Tensor:
+    """A copy of other sizes made of observed values: cut, tiled, or counted on where it counts (positions)."""
+    for axis, size in enumerate(sizes):
+        now = tensor.shape[axis]
+        if size == now:
+            continue
+        if size < now:
+            tensor = tensor.narrow(axis, 0, size)
+        elif now == 0:
+            raise InvalidInput("[export] Expected a non-empty example to make larger inputs from.")
+        elif now > 1 and counts(tensor, axis):
+            step = tensor.select(axis, 1) - tensor.select(axis, 0)
+            more = torch.arange(1, size - now + 1, dtype=tensor.dtype)
+            shape = [1] * tensor.dim()
+            shape[axis] = -1
+            last = tensor.narrow(axis, now - 1, 1)
+            tensor = torch.cat([tensor, last + more.reshape(shape) * step.unsqueeze(axis)], axis)
+        else:
+            repeats = [1] * tensor.dim()
+            repeats[axis] = -(-size // now)
+            tensor = tensor.repeat(repeats).narrow(axis, 0, size)
+    return tensor.clone()
+
+
+def counts(tensor: torch.Tensor, axis: int) -> bool:
+    """Whether integers grow by one along the axis: positions, not ids or masks."""
+    if tensor.is_floating_point() or tensor.dtype in (torch.bool, torch.uint8) or tensor.shape[axis] < 2:
+        return False
+    return bool((tensor.diff(dim=axis) == 1).all())
+
+
+def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+    """Other data of the same kind, for checking: float noise in proportion, rows of integers rolled apart.
+
+    Tensors that look like masks (at most two values) or like positions stay as they are.
+    """
+    if tensor.numel() < 2:
+        return tensor.clone()
+    generator = torch.Generator().manual_seed(seed)
+    if tensor.is_floating_point():
+        if tensor.flatten()[:64].unique().numel() <= 2:
+            return tensor.clone()
+        noise = torch.rand(tensor.shape, generator=generator).to(tensor.dtype)
+        return tensor * (noise * 0.5 + 0.75)
+    return tensor.clone()

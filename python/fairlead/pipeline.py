@@ -1,0 +1,365 @@
+"""fairlead.export: probe, record, solve, lower, write, verify."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from fairlead import _core
+from fairlead.contract import Contract, merged
+from fairlead.dynamic_shapes import requests
+from fairlead.inputs import Call, normalise, resized, varied
+from fairlead.leaves import get_leaf_tensors, output_names
+from fairlead.record.session import DTYPES, RecordingSession
+from fairlead.record.state import ModelState
+from fairlead.runtime_check import OnnxSession, compare, eager
+
+# What ONNX Runtime 1.31 runs best on CPU: Gelu is an operator, and its fusions know every form below 21.
+DEFAULT_OPSET = 20
+SMALLEST_OPSET = 18
+CHECKED_SETTINGS = 3
+
+
+@dataclass
+class ExportResult:
+    """What fairlead.export gives back."""
+
+    path: str
+    contract: Contract
+    discrepancies: list[dict] = field(default_factory=list)
+    timings: dict[str, float] = field(default_factory=dict)
+    nodes: int = 0
+    operators: dict[str, int] = field(default_factory=dict)
+    recorded_operators: set[str] = field(default_factory=set)
+    runs: int = 0
+    model_bytes: int = 0
+    external_bytes: int = 0
+    opset: int = DEFAULT_OPSET
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.nodes} nodes, opset {self.opset}\n{self.contract}"
+
+
+class Progress:
+    """Stage names and times; `show` is called at the start of each stage."""
+
+    def __init__(self, show: Callable[[str], None] | None):
+        self.show = show
+        self.timings: dict[str, float] = {}
+
+    @contextmanager
+    def stage(self, name: str, what: str):
+        if self.show is not None:
+            self.show(what)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - start
+
+
+def export(
+    model: torch.nn.Module,
+    inputs: Any,
+    path: str | os.PathLike,
+    *,
+    dynamic_shapes: Any = None,
+    input_names: list[str] | None = None,
+    output_names: list[str] | None = None,
+    opset: int = DEFAULT_OPSET,
+    external_data: str = "auto",
+    verify: bool = True,
+    strict: bool = False,
+    tolerance: float | None = None,
+    progress: bool | Callable[[str], None] = False,
+) -> ExportResult:
+    """Exports a PyTorch module to ONNX with every dimension dynamic that the model lets vary.
+
+    model: the module, in eval mode, on the CPU.
+    inputs: one example call (a tuple of positional or a dict of named arguments), or a list of several.
+    path: the .onnx file; large weights go to path + ".data".
+    dynamic_shapes: as torch.export takes them; None finds out by itself. What is not mentioned stays fixed.
+    input_names, output_names: names of the file's inputs and outputs, in order; by default the flat paths of the
+        tensors (`input_ids`, `past_key_values.0.key`, `present.0.key`, `logits`).
+    opset: 18 or newer, up to what the installed ONNX Runtime supports.
+    external_data: "auto", "always" or "never".
+    verify: run the file in ONNX Runtime and compare with eager at sizes that were never probed.
+    strict: an assumption (a value the model read and that never varied) is an error.
+    tolerance: largest difference allowed, scaled by max(1, |eager|); None: 1e-4 for float32, by dtype.
+    progress: True prints the stages, a function is called with each.
+
+    >>> result = fairlead.export(model, {"input_ids": ids}, "model.onnx")
+    >>> print(result.contract)
+    """
+    show = progress if callable(progress) else (lambda what: print(f"fairlead: {what}", flush=True)) if progress else None
+    return _Export(model, inputs, os.fspath(path), locals_of(locals()), Progress(show)).run()
+
+
+def locals_of(values: dict) -> dict:
+    names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance")
+    return {name: values[name] for name in names}
+
+
+class _Export:
+    def __init__(self, model, inputs, path: str, options: dict, progress: Progress):
+        self.model, self.inputs, self.path, self.options, self.progress = model, inputs, path, options, progress
+
+    def run(self) -> ExportResult:
+        start = time.perf_counter()
+        self.check_request()
+        calls = self.calls = normalise(self.model, self.inputs)
+        call = self.call = self.base_call(calls)
+        with RecordingSession(self.model) as session:
+            with self.progress.stage("probe", "probing which dimensions may vary"):
+                probed = self.probe(session, calls)
+            with self.progress.stage("solve", f"solving {session.core.op_count(probed.runs[0])} operators over {len(probed.runs)} runs"):
+                names = self.names(session, probed)
+                program = _core.build_program(
+                    session.core, probed.runs, [s.name for s in probed.symbols], probed.run_values,
+                    self.input_names, probed.shapes, names,
+                )  # fmt: skip
+            contract = self.contract(program, probed, names)
+            self.refuse_assumptions(contract)
+            with self.progress.stage("lower", "lowering to ONNX"):
+                model = program.lower(self.options["opset"])
+                model.add_metadata("fairlead.contract", str(contract))
+            with self.progress.stage("write", f"writing {self.path}"):
+                staged = model.write(self.path, self.options["external_data"])
+        try:
+            rows = []
+            if self.options["verify"]:
+                with self.progress.stage("verify", "verifying in ONNX Runtime at sizes never probed"):
+                    rows = self.verify(staged.path, probed, names, contract)
+            staged.commit()
+        finally:
+            staged.discard()
+        self.progress.timings["total"] = time.perf_counter() - start
+        return ExportResult(
+            path=self.path, contract=contract, discrepancies=rows, timings=self.progress.timings,
+            nodes=model.node_count, operators=model.operators, runs=probed.trials,
+            recorded_operators=session.core.operators(probed.runs[0]),
+            model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, opset=self.options["opset"],
+        )  # fmt: skip
+
+    # ---- what was asked for ---------------------------------------------------------------------
+
+    def check_request(self) -> None:
+        if not isinstance(self.model, torch.nn.Module):
+            raise _core.InvalidInput(f"[export] Expected a torch.nn.Module, got {type(self.model).__name__}. Wrap functions in a module.")
+        training = next((name for name, m in self.model.named_modules() if m.training), None)
+        if training is not None:
+            raise _core.InvalidInput(
+                f"[export] Expected a model in eval mode, got {training or type(self.model).__name__} in training mode. "
+                "Call model.eval() first: dropout and batch norm behave differently in training."
+            )
+        newest = newest_opset()
+        if not SMALLEST_OPSET <= self.options["opset"] <= newest:
+            raise _core.InvalidInput(
+                f"[export] Expected an opset from {SMALLEST_OPSET} to {newest}, got {self.options['opset']}."
+            )
+        if self.options["external_data"] not in ("auto", "always", "never"):
+            raise _core.InvalidInput(
+                f'[export] Expected external_data "auto", "always" or "never", got {self.options["external_data"]!r}.'
+            )
+        folder = os.path.dirname(os.path.abspath(self.path))
+        if not os.path.isdir(folder):
+            raise _core.WriteError(f"[export] Could not write '{self.path}': the folder {folder} does not exist. Create it first.")
+        if os.path.isdir(self.path):
+            raise _core.WriteError(f"[export] Could not write '{self.path}': it is a folder. Give the name of a file.")
+        if not os.access(folder, os.W_OK):
+            raise _core.WriteError(f"[export] Could not write '{self.path}': no permission to write to {folder}.")
+
+    def base_call(self, calls: list[Call]) -> Call:
+        """The first call without an empty tensor: inputs of other sizes are made from it."""
+        for other in calls[1:]:
+            if other.names != calls[0].names:
+                missing = set(calls[0].names) ^ set(other.names)
+                raise _core.InvalidInput(
+                    f"[export] Expected calls with the same tensors, but {sorted(missing)[0]} is in one call only. "
+                    "Give every call the same arguments."
+                )
+        for call in calls:
+            if all(t.numel() for t in call.tensors):
+                return call
+        name, tensor = next((n, t) for n, t in zip(calls[0].names, calls[0].tensors, strict=True) if not t.numel())
+        raise _core.InvalidInput(
+            f"[export] Expected an example without empty tensors, got {name} of shape {list(tensor.shape)}. "
+            "Give an example in which every dimension is at least 1: other sizes are made from it."
+        )
+
+    # ---- probing --------------------------------------------------------------------------------
+
+    def probe(self, session: RecordingSession, calls: list[Call]):
+        call = self.call
+        self.input_names = list(call.names)
+        if self.options["input_names"] is not None:
+            given = list(self.options["input_names"])
+            if len(given) != len(call.names):
+                raise _core.InvalidInput(
+                    f"[export] Expected {len(call.names)} input_names ({', '.join(call.names[:4])}...), got {len(given)}."
+                )
+            self.input_names = given
+        asked = requests(call, self.options["dynamic_shapes"])
+        ordered = [call] + [c for c in calls if c is not call]
+        sizes = [[list(t.shape) for t in c.tensors] for c in ordered]
+        self.first_outputs = None
+
+        def trial(sizes, reference):
+            args, kwargs = call.with_tensors(self.tensors_at(sizes))
+            outcome = session.run(args, kwargs, reference, keep=reference < 0)
+            if outcome.ok:
+                if self.first_outputs is None:
+                    self.first_outputs = list(get_leaf_tensors(outcome.outputs))
+                return outcome.run, False, ""
+            if outcome.parted is not None:
+                _, before, now = outcome.parted
+                return -1, True, f"the model executes {now} where it executed {before}"
+            return -1, False, outcome.error
+
+        return _core.probe(call.names, asked, sizes, trial)
+
+    def tensors_at(self, sizes: list[list[int]], seed: int | None = None) -> list[torch.Tensor]:
+        tensors = [resized(t, list(s)) for t, s in zip(self.call.tensors, sizes, strict=True)]
+        return tensors if seed is None else [varied(t, seed + k) for k, t in enumerate(tensors)]
+
+    def names(self, session, probed) -> list[str]:
+        names = output_names(self.first_outputs, self.input_names)
+        if not names:
+            raise _core.InvalidInput("[export] Expected a model that returns tensors, got none. Return at least one tensor.")
+        given = self.options["output_names"]
+        if given is None:
+            return names
+        if len(given) != len(names):
+            raise _core.InvalidInput(f"[export] Expected {len(names)} output_names ({', '.join(names[:4])}), got {len(given)}.")
+        return list(given)
+
+    # ---- the contract ---------------------------------------------------------------------------
+
+    def contract(self, program, probed, names: list[str]) -> Contract:
+        call = self.call
+        contract = Contract()
+        for symbol in probed.symbols:
+            places = [
+                f"axis {axis} of {name}"
+                for name, shape in zip(self.input_names, probed.shapes, strict=True)
+                for axis, text in enumerate(shape)
+                if text == symbol.name
+            ]
+            where = places[0] if places else "multiples of an input size"
+            contract.symbols.append(
+                {"name": symbol.name, "tried": symbol.tried, "min": symbol.min, "max": symbol.max, "where": where}
+            )
+        for name, tensor, shape in zip(self.input_names, call.tensors, probed.shapes, strict=True):
+            contract.inputs.append({"name": name, "dtype": DTYPES[tensor.dtype], "shape": shape})
+        for name, shape, dtype in zip(names, program.output_shapes, program.output_dtypes, strict=True):
+            contract.outputs.append({"name": name, "dtype": dtype, "shape": shape})
+        for fixed in probed.fixed:
+            contract.fixed.append(
+                {"name": self.input_names[fixed.leaf], "axis": fixed.axis, "size": fixed.size, "reason": fixed.reason}
+            )
+        contract.assumptions = merged(program.assumptions)
+        contract.ignored = list(program.ignored_inputs)
+        contract.written = list(program.written_inputs)
+        return contract
+
+    def refuse_assumptions(self, contract: Contract) -> None:
+        if not self.options["strict"]:
+            return
+        reads = [a for a in contract.assumptions if a["kind"] == "read"]
+        if reads:
+            text = "; ".join(f"{a['what']} (in {a['module'] or 'the model'} at {a['source']})" for a in reads)
+            raise _core.Diverged(
+                f"[export] Expected no assumption about values because strict=True, got {len(reads)}: {text}. "
+                "Write the model without reading values, or export with strict=False."
+            )
+
+    # ---- verification -----------------------------------------------------------------------------
+
+    def verify(self, staged: str, probed, names: list[str], contract: Contract) -> list[dict]:
+        try:
+            session = OnnxSession(staged)
+        except ImportError as error:
+            raise _core.InvalidInput(
+                f"[export] Expected ONNX Runtime for verification ({error}). Install onnxruntime, or pass verify=False."
+            ) from error
+        except Exception as error:
+            raise _core.Discrepancy(
+                f"[verify] Expected a file that ONNX Runtime loads, got: {str(error).splitlines()[0][:400]}. No file was written."
+            ) from error
+        state = ModelState(self.model)
+        random = any(a["kind"] == "random" for a in contract.assumptions)
+        rows, refused = [], []
+        seed = 1
+        for kind, values in self.settings(probed):
+            if sum(r["kind"] == "unseen" for r in rows) >= CHECKED_SETTINGS and kind == "unseen":
+                continue
+            row = self.check(session, probed, names, kind, values, seed, random, state)
+            seed += 1000
+            if row is None:
+                refused.append(values)
+                continue
+            rows.append(row)
+            if not row["ok"]:
+                text = ", ".join(f"{k} = {v}" for k, v in row["sizes"].items()) or "the example's sizes"
+                raise _core.Discrepancy(
+                    f"[verify] Expected ONNX Runtime to agree with eager, but output {row['output']} {row['problem']} "
+                    f"at {text}. No file was written under {self.path}."
+                )
+        worst = max((r["scaled"] for r in rows), default=0.0)
+        settings = "; ".join(", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] == "unseen")
+        what = "shapes and types only, it draws random numbers" if random else f"worst difference {worst:.2g}"
+        contract.verified = f"in ONNX Runtime at the example" + (f" and at {settings}" if settings else "") + f": {what}"
+        for values in refused:
+            text = ", ".join(f"{s.name}={v}" for s, v in zip(probed.symbols, values, strict=True))
+            contract.notes.append(f"eager itself refuses {text}")
+        return rows
+
+    def settings(self, probed):
+        yield "example", None
+        for values in probed.unseen_settings(2 * CHECKED_SETTINGS):
+            yield "unseen", values
+
+    def check(self, session, probed, names, kind, values, seed, random, state) -> dict | None:
+        sizes = [list(t.shape) for t in self.call.tensors] if values is None else probed.sizes_at(values)
+        tensors = self.tensors_at(sizes, None if values is None else seed)
+        args, kwargs = self.call.with_tensors([t.clone() for t in tensors])
+        try:
+            start = time.perf_counter()
+            expected = eager(self.model, args, kwargs)
+            eager_seconds = time.perf_counter() - start
+        except Exception as error:
+            if values is None:
+                raise _core.InvalidInput(f"[verify] The model itself refuses its example: {type(error).__name__}: {error}") from error
+            return None
+        finally:
+            state.restore()
+        row = {"kind": kind, "sizes": {} if values is None else {s.name: v for s, v in zip(probed.symbols, values, strict=True)}}
+        try:
+            start = time.perf_counter()
+            got = session.run(dict(zip(self.input_names, tensors, strict=True)))
+            seconds = time.perf_counter() - start
+        except Exception as error:
+            return row | {"ok": False, "output": names[0], "scaled": float("inf"), "abs": float("inf"),
+                          "problem": f"cannot be computed: {str(error).splitlines()[0][:300]}"}  # fmt: skip
+        found = compare(names, expected, got, self.options["tolerance"])
+        if random and "[" not in found["problem"] and "outputs, eager" not in found["problem"]:
+            found |= {"ok": True, "problem": "", "scaled": 0.0}
+        return row | found | {"eager_seconds": eager_seconds, "ort_seconds": seconds}
+
+
+def newest_opset() -> int:
+    try:
+        import onnx
+        import onnxruntime
+
+        table = {"1.31": 26}
+        version = ".".join(onnxruntime.__version__.split(".")[:2])
+        return table.get(version, min(onnx.defs.onnx_opset_version(), 26))
+    except ImportError:
+        return 23

@@ -1,0 +1,130 @@
+"""What the core is told about an operator, read once from its schema.
+
+Fields of a definition: name, functional name (for operators that write), parameters with defaults, position of the
+written argument, whether the functional form drops it (out= variants), how results alias arguments, whether it draws
+random numbers, whether its first argument's strides matter.
+"""
+
+from __future__ import annotations
+
+import torch
+
+NEVER, VIEW, OBSERVED = 0, 1, 2
+
+# Operators that change only what a tensor looks like: a view that takes the tensor's place.
+RESHAPED_IN_PLACE = {"unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "as_strided_"}
+
+NEEDS_STRIDES = {"as_strided", "as_strided_"}
+
+
+def define(func) -> tuple:
+    """The definition of an OpOverload, or of a function that is kept whole."""
+    if isinstance(func, Kept):
+        return (func.name, "", func.params, -1, False, func.alias, False, False)
+    schema = func._schema
+    base = schema.name.split("::")[1]
+    params = [(a.name, a.has_default_value(), a.default_value if a.has_default_value() else None) for a in schema.arguments]
+    name = f"{schema.name.replace('::', '.')}.{schema.overload_name or 'default'}"
+    written = [k for k, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+    alias = VIEW if any(r.alias_info is not None for r in schema.returns) and not written else NEVER
+    if base in RESHAPED_IN_PLACE:
+        name = name.replace(f".{base}.", f".{base[:-1]}.")
+        return (name, "", params, -1, False, VIEW, False, base in NEEDS_STRIDES)
+    functional, drops = "", False
+    if written:
+        functional, drops = functional_form(func, schema, name)
+    random = torch.Tag.nondeterministic_seeded in func.tags
+    return (name, functional, params, written[0] if written else -1, drops, alias, random, base in NEEDS_STRIDES)
+
+
+def functional_form(func, schema, name: str) -> tuple[str, bool]:
+    """The operator without the write: add_.Tensor -> add.Tensor, add.out -> add.Tensor (its out argument dropped)."""
+    base = schema.name.split("::")[1]
+    space = schema.name.split("::")[0]
+    if base.endswith("_") and not base.endswith("__"):
+        return f"{space}.{base[:-1]}.{schema.overload_name or 'default'}", False
+    kept = [(a.name, str(a.type)) for a in schema.arguments if not (a.alias_info is not None and a.alias_info.is_write)]
+    packet = getattr(getattr(torch.ops, space), base)
+    for overload in packet.overloads():
+        other = getattr(packet, overload)._schema
+        if [(a.name, str(a.type)) for a in other.arguments] == kept and overload != schema.overload_name:
+            return f"{space}.{base}.{overload}", True
+    return name, False
+
+
+class Kept:
+    """A function that is recorded as one operator although PyTorch would take it apart.
+
+    `arrange(args, kwargs)` puts a call's arguments into schema order.
+    """
+
+    def __init__(self, name: str, params: str, alias: int = NEVER, arrange=None):
+        self.name = name
+        self.params = []
+        for text in params.split(", "):
+            param, _, default = text.partition("=")
+            self.params.append((param, bool(default), eval(default, {}) if default else None))
+        self.alias = alias
+        self.names = [p[0] for p in self.params]
+        self.arrange = arrange
+
+    def arguments(self, args, kwargs):
+        if self.arrange is not None:
+            return self.arrange(*args, **(kwargs or {})), None
+        return args, kwargs
+
+
+def _shape_last(self, *shape, **kwargs):
+    """reshape(2, 3) and reshape((2, 3)) alike."""
+    if "shape" in kwargs:
+        return (self, tuple(kwargs["shape"]))
+    if len(shape) == 1 and not isinstance(shape[0], int):
+        return (self, tuple(shape[0]))
+    return (self, shape)
+
+
+def _swapped(self, other):
+    return (other, self)
+
+
+def kept_functions() -> dict:
+    """Function -> Kept, for the functions that a lowering has a better form for than their parts."""
+    nn, tensor = torch._C._nn, torch.Tensor
+    matmul = Kept("aten.matmul.default", "input, other")
+    reshape = Kept("aten.reshape.default", "self, shape", OBSERVED, _shape_last)
+    flatten = Kept("aten.flatten.using_ints", "self, start_dim=0, end_dim=-1", OBSERVED)
+    contiguous = Kept("aten.contiguous.default", "self, memory_format=None", OBSERVED)
+    table = {
+        nn.linear: Kept("aten.linear.default", "input, weight, bias=None"),
+        nn.scaled_dot_product_attention: Kept(
+            "aten.scaled_dot_product_attention.default",
+            "query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False",
+        ),
+        torch.layer_norm: Kept(
+            "aten.layer_norm.default", "input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True"
+        ),
+        torch.rms_norm: Kept("aten.rms_norm.default", "input, normalized_shape, weight=None, eps=None"),
+        torch.group_norm: Kept(
+            "aten.group_norm.default", "input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True"
+        ),
+        torch.instance_norm: Kept(
+            "aten.instance_norm.default",
+            "input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps, cudnn_enabled",
+        ),
+        torch.matmul: matmul,
+        tensor.matmul: matmul,
+        tensor.__matmul__: matmul,
+        tensor.__rmatmul__: Kept("aten.matmul.default", "input, other", NEVER, _swapped),
+        torch.reshape: Kept("aten.reshape.default", "input, shape", OBSERVED),
+        tensor.reshape: reshape,
+        torch.flatten: flatten,
+        tensor.flatten: flatten,
+        tensor.contiguous: contiguous,
+    }
+    for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
+        # Both forms of the call (padded and packed) have nine arguments; the packed one has its batch sizes second.
+        table[getattr(torch._C._VariableFunctions, name)] = Kept(
+            f"aten.{name}.input",
+            "input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first",
+        )
+    return table

@@ -1,0 +1,152 @@
+"""The recording session of one model: runs it under a dispatch mode and a function mode, and puts everything back."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from fairlead import _core
+from fairlead.leaves import get_leaf_tensors
+from fairlead.record.operators import Kept, define, kept_functions
+from fairlead.record.state import ModelState
+from fairlead.record.switches import tracing_switches
+
+DTYPES = {getattr(torch, name): name for name in (
+    "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool", "float16", "float64", "uint32", "uint64",
+    "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+) if hasattr(torch, name)}  # fmt: skip
+
+_KEPT: dict = {}
+
+
+def snapshot(tensor: torch.Tensor) -> tuple:
+    """A contiguous copy of a tensor that came from outside, and its address: it may be written later in the run."""
+    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
+        copy = tensor.detach().contiguous().clone()
+        return copy, copy.data_ptr()
+
+
+class _Dispatch(TorchDispatchMode):
+    def __init__(self, session: RecordingSession):
+        super().__init__()
+        self.session = session
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        session = self.session
+        if session.muted:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        out = func(*args, **kwargs) if kwargs else func(*args)
+        session.add(func, args, kwargs, out)
+        return out
+
+
+_READS = {
+    torch.Tensor.tolist: Kept("fairlead.tolist", "self"),
+    torch.Tensor.numpy: Kept("fairlead.numpy", "self"),
+    torch.Tensor.__array__: Kept("fairlead.numpy", "self"),
+}
+
+
+class _Functions(TorchFunctionMode):
+    def __init__(self, session: RecordingSession):
+        super().__init__()
+        self.session = session
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kept = _KEPT.get(func)
+        session = self.session
+        if kept is None or session.muted or torch._C._functorch.maybe_current_level() is not None:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        session.muted = True
+        try:
+            out = func(*args, **kwargs) if kwargs else func(*args)
+        finally:
+            session.muted = False
+        args, kwargs = kept.arguments(args, kwargs)
+        if kept.name == "fairlead.tolist":
+            session.add(kept, args, kwargs, out if isinstance(out, list) else [out])
+        elif kept.name == "fairlead.numpy":
+            session.add(kept, args[:1], None, [])
+        else:
+            session.add(kept, args, kwargs, out)
+        return out
+
+
+@dataclass
+class Outcome:
+    """What came of one run: a run number, or why there is none."""
+
+    run: int = -1
+    error: str = ""  # the model's own error
+    parted: tuple | None = None  # (operator number, in the reference, in this run)
+    outputs: Any = None
+
+    @property
+    def ok(self) -> bool:
+        return self.run >= 0
+
+
+class RecordingSession:
+    """Records runs of one model. Use as a context manager; leaving it restores model, torch and Transformers."""
+
+    def __init__(self, model: torch.nn.Module):
+        self.model = model
+        self.muted = False
+        if not _KEPT:
+            _KEPT.update(kept_functions())
+            _KEPT.update(_READS)
+        folders = [os.path.dirname(os.path.dirname(__file__)), os.path.dirname(torch.__file__)]
+        folders = [os.path.join(folder, "") for folder in folders]
+        folders += ["<"]  # code made by torch or dataclasses has no file
+        self.core = _core.Recorder(torch.Tensor, DTYPES, define, snapshot, folders)
+        self.add = self.core.add
+        self.core.set_modules([(module, name) for name, module in model.named_modules()])
+        tensors = list(model.named_parameters()) + list(model.named_buffers())
+        self.core.set_persistent([(name, tensor) for name, tensor in tensors])
+        self._stack = contextlib.ExitStack()
+        self.state = ModelState(model)
+
+    def __enter__(self):
+        self._stack.enter_context(torch.no_grad())
+        self._stack.enter_context(tracing_switches(self.model))
+        return self
+
+    def __exit__(self, *exc):
+        return self._stack.__exit__(*exc)
+
+    def run(self, args: tuple, kwargs: dict, reference: int = -1, keep: bool = False) -> Outcome:
+        """Runs the model once and records it. Errors of the model are an outcome, not an exception."""
+        inputs = list(get_leaf_tensors((list(args), kwargs)).values())
+        core = self.core
+        core.begin(inputs, reference, keep)
+        before = torch.nn.modules.module.register_module_forward_pre_hook(lambda module, _: core.enter(module))
+        after = torch.nn.modules.module.register_module_forward_hook(lambda module, _, out: core.leave(), always_call=True)
+        try:
+            with _Dispatch(self), _Functions(self):
+                outputs = self.model(*args, **kwargs)
+            leaves = list(get_leaf_tensors(outputs).values())
+            run = core.end(leaves)
+            if reference >= 0:
+                parted = core.difference(reference, run)
+                if parted is not None:
+                    return Outcome(parted=parted)
+            return Outcome(run=run, outputs=outputs)
+        except _core.Parted as parted:
+            op = parted.args[0]
+            return Outcome(parted=(op, core.describe(reference, op), core.describe_current()))
+        except _core.FairleadError:
+            raise
+        except Exception as error:  # the model refused these sizes: whatever it raised is the answer
+            return Outcome(error=f"{type(error).__name__}: {error}".strip().split("\n")[0][:300])
+        finally:
+            self.muted = False
+            before.remove()
+            after.remove()
+            core.abort()
+            self.state.restore()

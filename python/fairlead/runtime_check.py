@@ -1,0 +1,94 @@
+"""The written file in ONNX Runtime against eager, at the example and at sizes that were never probed."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+
+from fairlead import _core
+from fairlead.leaves import get_leaf_tensors
+from fairlead.record.session import DTYPES
+
+# Scaled by max(1, |reference|). float32: a few hundred rounding steps of 6e-8 in sums of this length; the 16-bit types
+# have 11 and 8 bits of mantissa, and ONNX Runtime rounds at other places than eager does.
+TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
+
+
+class OnnxSession:
+    """An ONNX Runtime session fed with and giving torch tensors, without copies, for every dtype."""
+
+    def __init__(self, path: str):
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.log_severity_level = 3
+        self.ort = onnxruntime
+        self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        self.inputs = [i.name for i in self.session.get_inputs()]
+        self.outputs = [o.name for o in self.session.get_outputs()]
+
+    def value(self, tensor: torch.Tensor):
+        tensor = tensor.detach().contiguous()
+        if tensor.dtype in NUMPY_LESS:
+            raw = tensor.view(torch.int16 if tensor.element_size() == 2 else torch.uint8).numpy()
+            return self.ort.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, NUMPY_LESS[tensor.dtype])
+        return self.ort.OrtValue.ortvalue_from_numpy(tensor.numpy())
+
+    def run(self, feeds: dict[str, torch.Tensor]) -> list:
+        held = {name: self.value(feeds[name]) for name in self.inputs}
+        return self.session.run_with_ort_values(self.outputs, held)
+
+
+NUMPY_LESS = {torch.bfloat16: 16}
+for _name, _code in (("float8_e4m3fn", 17), ("float8_e4m3fnuz", 18), ("float8_e5m2", 19), ("float8_e5m2fnuz", 20)):
+    if hasattr(torch, _name):
+        NUMPY_LESS[getattr(torch, _name)] = _code
+
+ORT_TYPES = {
+    "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16", "tensor(bfloat16)": "bfloat16",
+    "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(int16)": "int16", "tensor(int8)": "int8",
+    "tensor(uint8)": "uint8", "tensor(uint16)": "uint16", "tensor(uint32)": "uint32", "tensor(uint64)": "uint64",
+    "tensor(bool)": "bool",
+}  # fmt: skip
+
+
+def compare(names: list[str], expected: list[torch.Tensor], got: list, tolerance: float | None) -> dict[str, Any]:
+    """One row: the worst difference over the outputs, and what is wrong where something is."""
+    row: dict[str, Any] = {"abs": 0.0, "scaled": 0.0, "output": "", "ok": True, "problem": ""}
+    if len(expected) != len(got):
+        return row | {"ok": False, "scaled": math.inf, "abs": math.inf, "problem": f"{len(got)} outputs, eager has {len(expected)}"}
+    for name, want, value in zip(names, expected, got, strict=True):
+        dtype = ORT_TYPES.get(value.data_type(), value.data_type())
+        if want.is_complex():
+            want = torch.view_as_real(want)
+        if list(value.shape()) != list(want.shape) or dtype != DTYPES.get(want.dtype):
+            problem = f"{dtype}{list(value.shape())}, eager has {DTYPES.get(want.dtype)}{list(want.shape)}"
+            return row | {"ok": False, "scaled": math.inf, "abs": math.inf, "output": name, "problem": problem}
+        if want.numel() == 0:
+            continue
+        want = want.detach().contiguous()
+        found = _core.compare(dtype, want.data_ptr(), value.data_ptr(), want.numel())
+        limit = tolerance if tolerance is not None else TOLERANCE.get(want.dtype, 0.0)
+        scaled = found.max_scaled
+        problem = ""
+        if found.nan_mismatch or found.inf_mismatch:
+            problem = f"{found.nan_mismatch + found.inf_mismatch} of {found.count} values are NaN or infinite on one side only"
+            scaled = math.inf
+        elif found.differing:
+            problem = f"{found.differing} of {found.count} {dtype} values differ"
+            scaled = max(scaled, 1.0)
+        elif scaled > limit:
+            problem = f"differs by {scaled:.3g} (scaled), more than {limit:g}"
+        if scaled >= row["scaled"]:
+            row |= {"abs": found.max_abs, "scaled": scaled, "output": name}
+        if problem and row["ok"]:
+            row |= {"ok": False, "problem": problem, "output": name, "scaled": scaled, "abs": found.max_abs}
+            return row
+    return row
+
+
+def eager(model: torch.nn.Module, args: tuple, kwargs: dict) -> list[torch.Tensor]:
+    with torch.no_grad():
+        return list(get_leaf_tensors(model(*args, **kwargs)).values())

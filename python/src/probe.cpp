@@ -1,0 +1,87 @@
+// Bindings of the prober: one call, which calls back once per trial.
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include "fairlead/probe/probe.h"
+
+namespace fairlead::python {
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+// requests: by leaf, by axis: (kind, name, min, max), kind 0 auto, 1 static, 2 dynamic
+using RequestTuple = std::tuple<int, std::string, std::int64_t, std::int64_t>;
+
+ProbeResult run_probe(const std::vector<std::string>& names,
+                      const std::vector<std::vector<RequestTuple>>& requests,
+                      const std::vector<Sizes>& calls, nb::callable trial) {
+  ProbeRequest request;
+  for (std::size_t k = 0; k < names.size(); ++k) {
+    Leaf leaf{names[k], {}};
+    for (const auto& [kind, name, min, max] : requests[k]) {
+      leaf.requests.push_back({static_cast<DimRequest::Kind>(kind), name, min, max});
+    }
+    request.leaves.push_back(std::move(leaf));
+  }
+  request.calls = calls;
+  return probe(request, [&](const Sizes& sizes, int reference) {
+    const nb::object answer = trial(sizes, reference);  // (run, parted, reason)
+    TrialResult result;
+    result.run = nb::cast<int>(answer[0]);
+    result.parted = nb::cast<bool>(answer[1]);
+    result.reason = nb::cast<std::string>(answer[2]);
+    return result;
+  });
+}
+
+}  // namespace
+
+void init_probe(nb::module_& m) {
+  nb::class_<ProbedSymbol>(m, "ProbedSymbol")
+      .def_ro("name", &ProbedSymbol::name)
+      .def_ro("tried", &ProbedSymbol::tried)
+      .def_ro("min", &ProbedSymbol::min)
+      .def_ro("max", &ProbedSymbol::max);
+  nb::class_<FixedDim>(m, "FixedDim")
+      .def_ro("leaf", &FixedDim::leaf)
+      .def_ro("axis", &FixedDim::axis)
+      .def_ro("size", &FixedDim::size)
+      .def_ro("reason", &FixedDim::reason);
+  nb::class_<ProbeResult>(m, "ProbeResult", "Which dims vary, and how they hang together.")
+      .def_ro("symbols", &ProbeResult::symbols)
+      .def_ro("fixed", &ProbeResult::fixed)
+      .def_ro("trials", &ProbeResult::trials)
+      .def_ro("base_parted", &ProbeResult::base_parted)
+      .def_prop_ro("runs",
+                   [](const ProbeResult& r) {
+                     std::vector<int> runs;
+                     for (const ProbedRun& run : r.runs) runs.push_back(run.run);
+                     return runs;
+                   })
+      .def_prop_ro("run_values",
+                   [](const ProbeResult& r) {
+                     std::vector<std::vector<std::int64_t>> values;
+                     for (const ProbedRun& run : r.runs) values.push_back(run.values);
+                     return values;
+                   })
+      .def_prop_ro("shapes",
+                   [](const ProbeResult& r) {
+                     std::vector<std::vector<std::string>> shapes;
+                     for (const auto& shape : r.shapes) {
+                       auto& texts = shapes.emplace_back();
+                       for (const Expr e : shape) texts.push_back(r.pool->to_string(e));
+                     }
+                     return shapes;
+                   })
+      .def("unseen_settings", [](const ProbeResult& r, std::size_t n) { return unseen_settings(r, n); })
+      .def("sizes_at", [](const ProbeResult& r, const std::vector<std::int64_t>& values) {
+        return sizes_at(r, values);
+      });
+  m.def("probe", &run_probe, "names"_a, "requests"_a, "calls"_a, "trial"_a);
+}
+
+}  // namespace fairlead::python
