@@ -8,13 +8,14 @@
 
 namespace fairlead {
 
-void Calls::add_tensor(Dtype dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
-                       std::string_view device) {
+void Calls::add_tensor(Dtype dtype, std::span<const std::int64_t> shape,
+                       std::span<const std::int64_t> strides, std::string_view device) {
   if (shape.size() > 64) {
-    throw Error(ErrorCode::kInvalidInput,
-                "[observe] Expected at most 64 dimensions, got " + std::to_string(shape.size()) + ".");
+    throw Error(ErrorCode::kInvalidInput, "[observe] Expected at most 64 dimensions, got " +
+                                              std::to_string(shape.size()) + ".");
   }
-  FAIRLEAD_CHECK(dims_.size() + 2 * shape.size() <= std::numeric_limits<std::uint32_t>::max(), "sizes of all calls");
+  FAIRLEAD_CHECK(dims_.size() + 2 * shape.size() <= std::numeric_limits<std::uint32_t>::max(),
+                 "sizes of all calls");
   TensorFact fact{.dtype = dtype,
                   .rank = static_cast<std::uint8_t>(shape.size()),
                   .contiguous = true,
@@ -37,12 +38,14 @@ std::uint32_t Calls::add_call(Tree tree) {
   const std::size_t given = facts_.size() - pending_;
   if (tree.tensor_count() != given) {
     facts_.resize(pending_);
-    throw Error(ErrorCode::kInvalidInput, "[observe] Expected " + std::to_string(tree.tensor_count()) +
-                                              " tensors for a call, got " + std::to_string(given) + ".");
+    throw Error(ErrorCode::kInvalidInput,
+                "[observe] Expected " + std::to_string(tree.tensor_count()) +
+                    " tensors for a call, got " + std::to_string(given) + ".");
   }
   const std::size_t hash = tree.hash();
   const auto [first, last] = by_hash_.equal_range(hash);
-  const auto found = std::find_if(first, last, [&](const auto& entry) { return trees_[entry.second] == tree; });
+  const auto found =
+      std::find_if(first, last, [&](const auto& entry) { return trees_[entry.second] == tree; });
   Call call{.structure = structure_count(), .first = pending_};
   if (found != last) {
     call.structure = found->second;
@@ -56,12 +59,14 @@ std::uint32_t Calls::add_call(Tree tree) {
 }
 
 void Calls::discard(std::uint32_t call) {
-  FAIRLEAD_CHECK(call < calls_.size(), "call " + std::to_string(call) + " of " + std::to_string(calls_.size()));
+  FAIRLEAD_CHECK(call < calls_.size(),
+                 "call " + std::to_string(call) + " of " + std::to_string(calls_.size()));
   calls_.erase(calls_.begin() + call);
 }
 
 std::span<const TensorFact> Calls::tensors(std::uint32_t call) const {
-  return std::span(facts_).subspan(calls_[call].first, trees_[calls_[call].structure].tensor_count());
+  return std::span(facts_).subspan(calls_[call].first,
+                                   trees_[calls_[call].structure].tensor_count());
 }
 
 std::vector<std::int64_t> Calls::strides(const TensorFact& fact) const {

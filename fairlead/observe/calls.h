@@ -1,7 +1,8 @@
 // The observed calls of one method: per call a tree of arguments and facts about its tensors.
 //
-// The root of every tree is a dict of arguments by name. Trees that are equal are stored once, so that
-// ten thousand calls of one structure cost one tree and their sizes. Adding is linear in the call.
+// The root of every tree is a dict of arguments by name. Trees that are equal are stored once, so
+// that ten thousand calls of one structure cost one tree and their sizes. Adding is linear in the
+// call.
 #pragma once
 
 #include <cstdint>
@@ -29,16 +30,19 @@ class Calls {
   explicit Calls(std::vector<std::string> order = {}) : order_(std::move(order)) {}
 
   // Tensors are added first, one by one, then the call that owns them.
-  void add_tensor(Dtype dtype, std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
-                  std::string_view device);
-  // Number of the call. Error kInvalidInput if the tree has another number of tensors than were added.
+  void add_tensor(Dtype dtype, std::span<const std::int64_t> shape,
+                  std::span<const std::int64_t> strides, std::string_view device);
+  // Number of the call. Error kInvalidInput if the tree has another number of tensors than were
+  // added.
   std::uint32_t add_call(Tree tree);
   // Takes a call out again (it failed); later calls move up. Sizes stay allocated.
   void discard(std::uint32_t call);
 
   [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(calls_.size()); }
   [[nodiscard]] std::uint32_t structure(std::uint32_t call) const { return calls_[call].structure; }
-  [[nodiscard]] std::uint32_t structure_count() const { return static_cast<std::uint32_t>(trees_.size()); }
+  [[nodiscard]] std::uint32_t structure_count() const {
+    return static_cast<std::uint32_t>(trees_.size());
+  }
   [[nodiscard]] const Tree& tree(std::uint32_t structure) const { return trees_[structure]; }
   [[nodiscard]] const std::vector<std::string>& order() const { return order_; }
 
@@ -48,7 +52,9 @@ class Calls {
     return std::span(dims_).subspan(fact.dims, fact.rank);
   }
   [[nodiscard]] std::vector<std::int64_t> strides(const TensorFact& fact) const;
-  [[nodiscard]] const std::string& device(const TensorFact& fact) const { return devices_[fact.device]; }
+  [[nodiscard]] const std::string& device(const TensorFact& fact) const {
+    return devices_[fact.device];
+  }
 
  private:
   struct Call {

@@ -8,7 +8,8 @@ namespace fairlead {
 namespace {
 
 // Sizes of the groups in one call: read from its dims, then completed through sums.
-std::vector<std::int64_t> group_sizes(const Inference& inference, const std::vector<std::int64_t>& sizes) {
+std::vector<std::int64_t> group_sizes(const Inference& inference,
+                                      const std::vector<std::int64_t>& sizes) {
   std::vector<std::int64_t> found(inference.groups.size(), kMissing);
   for (std::size_t dim = 0; dim < sizes.size(); ++dim) {
     const std::int32_t group = inference.dims[dim].group;
@@ -17,13 +18,15 @@ std::vector<std::int64_t> group_sizes(const Inference& inference, const std::vec
   for (bool again = true; again;) {
     again = false;
     for (const DimSum& sum : inference.sums) {
-      std::int64_t &total = found[sum.total], &first = found[sum.first], &second = found[sum.second];
+      std::int64_t &total = found[sum.total], &first = found[sum.first],
+                   &second = found[sum.second];
       const int unknown = (total == kMissing) + (first == kMissing) + (second == kMissing);
       if (unknown != 1) continue;
       if (total == kMissing) {
         total = first + second;
       } else {
-        (first == kMissing ? first : second) = std::max<std::int64_t>(0, total - (first == kMissing ? second : first));
+        (first == kMissing ? first : second) =
+            std::max<std::int64_t>(0, total - (first == kMissing ? second : first));
       }
       again = true;
     }
@@ -31,16 +34,19 @@ std::vector<std::int64_t> group_sizes(const Inference& inference, const std::vec
   return found;
 }
 
-// Rule 3: the size of axis 0 that the other arguments have here, if it was theirs in the donor call too.
+// Rule 3: the size of axis 0 that the other arguments have here, if it was theirs in the donor call
+// too.
 std::int64_t batch_here(const Inference& inference, const std::vector<std::int64_t>& here,
                         const std::vector<std::int64_t>& donor, std::uint32_t slot) {
   std::int64_t found = kMissing;
   const std::int64_t own = donor[inference.slots[slot].dims];
   for (std::uint32_t other = 0; other < inference.slots.size(); ++other) {
     const Slot& at = inference.slots[other];
-    if (other == slot || at.rank == 0 || here[at.dims] == kMissing || donor[at.dims] == kMissing) continue;
+    if (other == slot || at.rank == 0 || here[at.dims] == kMissing || donor[at.dims] == kMissing)
+      continue;
     if (donor[at.dims] != own) continue;
-    if (found != kMissing && found != here[at.dims]) return kMissing;  // they disagree: nothing to follow
+    if (found != kMissing && found != here[at.dims])
+      return kMissing;  // they disagree: nothing to follow
     found = here[at.dims];
   }
   return found;
@@ -48,7 +54,8 @@ std::int64_t batch_here(const Inference& inference, const std::vector<std::int64
 
 }  // namespace
 
-std::vector<std::optional<std::vector<std::int64_t>>> fill(const Calls& calls, const Inference& inference,
+std::vector<std::optional<std::vector<std::int64_t>>> fill(const Calls& calls,
+                                                           const Inference& inference,
                                                            const std::vector<std::int64_t>& sizes) {
   FAIRLEAD_CHECK(sizes.size() == inference.dims.size(), std::to_string(sizes.size()) + " sizes");
   const std::vector<std::int64_t> groups = group_sizes(inference, sizes);
@@ -62,7 +69,8 @@ std::vector<std::optional<std::vector<std::int64_t>>> fill(const Calls& calls, c
       donor_call = slot.last_call;
       donor = sizes_of(calls, inference, donor_call);
     }
-    std::vector<std::int64_t> shape(donor.begin() + slot.dims, donor.begin() + slot.dims + slot.rank);
+    std::vector<std::int64_t> shape(donor.begin() + slot.dims,
+                                    donor.begin() + slot.dims + slot.rank);
     std::vector<bool> known(slot.rank, false);
     for (std::uint32_t axis = 0; axis < slot.rank; ++axis) {
       const std::int32_t group = inference.dims[slot.dims + axis].group;

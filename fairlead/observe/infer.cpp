@@ -11,11 +11,17 @@
 namespace fairlead {
 namespace {
 
-[[noreturn]] void refuse(const std::string& message) { throw Error(ErrorCode::kInvalidInput, message); }
+[[noreturn]] void refuse(const std::string& message) {
+  throw Error(ErrorCode::kInvalidInput, message);
+}
 
-std::string in_call(const std::string& what, std::uint32_t call) { return what + " in call " + std::to_string(call); }
+std::string in_call(const std::string& what, std::uint32_t call) {
+  return what + " in call " + std::to_string(call);
+}
 
-std::string plural(std::size_t more) { return more > 0 ? " (and " + std::to_string(more) + " more places)" : ""; }
+std::string plural(std::size_t more) {
+  return more > 0 ? " (and " + std::to_string(more) + " more places)" : "";
+}
 
 // The first call of each structure that is still in use; calls may have been discarded.
 std::vector<std::int64_t> first_calls(const Calls& calls) {
@@ -24,20 +30,24 @@ std::vector<std::int64_t> first_calls(const Calls& calls) {
   return first;
 }
 
-[[noreturn]] void refuse_mismatch(const std::vector<Mismatch>& all, std::uint32_t left, std::uint32_t right) {
-  const auto constant = std::find_if(all.begin(), all.end(), [](const Mismatch& m) { return m.constants; });
+[[noreturn]] void refuse_mismatch(const std::vector<Mismatch>& all, std::uint32_t left,
+                                  std::uint32_t right) {
+  const auto constant =
+      std::find_if(all.begin(), all.end(), [](const Mismatch& m) { return m.constants; });
   if (constant != all.end()) {
-    refuse("[infer] Two calls were made with different constant values for " + constant->path + ": " +
-           in_call(constant->left, left) + ", " + in_call(constant->right, right) + plural(all.size() - 1) +
-           ". Observe them apart, or make the value a tensor.");
+    refuse("[infer] Two calls were made with different constant values for " + constant->path +
+           ": " + in_call(constant->left, left) + ", " + in_call(constant->right, right) +
+           plural(all.size() - 1) + ". Observe them apart, or make the value a tensor.");
   }
   const Mismatch& first = all.front();
-  refuse("[infer] Expected calls of one structure, got for " + first.path + ": " + in_call(first.left, left) + ", " +
-         in_call(first.right, right) + plural(all.size() - 1) + ".");
+  refuse("[infer] Expected calls of one structure, got for " + first.path + ": " +
+         in_call(first.left, left) + ", " + in_call(first.right, right) + plural(all.size() - 1) +
+         ".");
 }
 
 // One tree for all structures. The one with the most tensors comes first: its order of keys counts.
-void align_structures(const Calls& calls, const std::vector<std::int64_t>& first, Inference& result) {
+void align_structures(const Calls& calls, const std::vector<std::int64_t>& first,
+                      Inference& result) {
   std::vector<std::uint32_t> used;
   for (std::uint32_t s = 0; s < calls.structure_count(); ++s) {
     if (first[s] >= 0) used.push_back(s);
@@ -53,7 +63,8 @@ void align_structures(const Calls& calls, const std::vector<std::int64_t>& first
   std::uint32_t reference = static_cast<std::uint32_t>(first[used.front()]);
   for (const std::uint32_t structure : used) {
     const bool fresh = structure == used.front();
-    Merge merged = merge(fresh ? calls.tree(structure) : result.tree, calls.tree(structure), calls.order());
+    Merge merged =
+        merge(fresh ? calls.tree(structure) : result.tree, calls.tree(structure), calls.order());
     if (!merged.mismatches.empty()) {
       // The left side came from some earlier structure; name the one that really differs.
       for (const std::uint32_t other : used) {
@@ -82,12 +93,13 @@ void make_slots(Inference& result) {
 
 std::string shape_text(std::span<const std::int64_t> shape) {
   std::string text = "(";
-  for (std::size_t i = 0; i < shape.size(); ++i) text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
+  for (std::size_t i = 0; i < shape.size(); ++i)
+    text += (i > 0 ? ", " : "") + std::to_string(shape[i]);
   return text + ")";
 }
 
-void check_tensor(const Calls& calls, const Inference& result, const Slot& slot, const TensorFact& fact,
-                  std::uint32_t call) {
+void check_tensor(const Calls& calls, const Inference& result, const Slot& slot,
+                  const TensorFact& fact, std::uint32_t call) {
   if (fact.rank == slot.rank && fact.dtype == slot.dtype) return;
   for (std::size_t i = 0; i < calls.tensors(slot.first_call).size(); ++i) {
     const auto& slots = result.slot_of[calls.structure(slot.first_call)];
@@ -104,7 +116,8 @@ void check_tensor(const Calls& calls, const Inference& result, const Slot& slot,
   }
 }
 
-// One pass over all sizes: which calls have a slot, and which dims vary. A hash per dim stands for its vector of sizes.
+// One pass over all sizes: which calls have a slot, and which dims vary. A hash per dim stands for
+// its vector of sizes.
 void gather(const Calls& calls, Inference& result, std::vector<std::uint64_t>& hashes) {
   for (std::uint32_t call = 0; call < calls.size(); ++call) {
     const auto& slots = result.slot_of[calls.structure(call)];
@@ -121,7 +134,8 @@ void gather(const Calls& calls, Inference& result, std::vector<std::uint64_t>& h
   }
   for (std::uint32_t s = 0; s < result.slots.size(); ++s) {
     result.slots[s].dims = static_cast<std::uint32_t>(result.dims.size());
-    for (std::uint32_t axis = 0; axis < result.slots[s].rank; ++axis) result.dims.push_back({.slot = s, .axis = axis});
+    for (std::uint32_t axis = 0; axis < result.slots[s].rank; ++axis)
+      result.dims.push_back({.slot = s, .axis = axis});
   }
   std::vector<std::int64_t> seen(result.dims.size(), kMissing);
   hashes.assign(result.dims.size(), 0);
@@ -141,7 +155,8 @@ void gather(const Calls& calls, Inference& result, std::vector<std::uint64_t>& h
         const std::uint32_t dim = slot.dims + axis;
         if (seen[dim] == kMissing) seen[dim] = shape[axis];
         if (seen[dim] != shape[axis]) result.dims[dim].varies = true;
-        std::uint64_t mixed = (hashes[dim] ^ static_cast<std::uint64_t>(shape[axis])) * 0x9e3779b97f4a7c15ULL;
+        std::uint64_t mixed =
+            (hashes[dim] ^ static_cast<std::uint64_t>(shape[axis])) * 0x9e3779b97f4a7c15ULL;
         mixed ^= call;  // the same sizes in other calls are another vector
         hashes[dim] = (mixed ^ (mixed >> 29)) * 0xbf58476d1ce4e5b9ULL;
       }
@@ -152,7 +167,8 @@ void gather(const Calls& calls, Inference& result, std::vector<std::uint64_t>& h
 }  // namespace
 
 Inference infer(const Calls& calls) {
-  if (calls.size() == 0) refuse("[infer] No inputs were captured. Run the model inside the observer's block first.");
+  if (calls.size() == 0)
+    refuse("[infer] No inputs were captured. Run the model inside the observer's block first.");
   Inference result;
   align_structures(calls, first_calls(calls), result);
   make_slots(result);
@@ -163,7 +179,8 @@ Inference infer(const Calls& calls) {
   return result;
 }
 
-std::vector<std::int64_t> sizes_of(const Calls& calls, const Inference& inference, std::uint32_t call) {
+std::vector<std::int64_t> sizes_of(const Calls& calls, const Inference& inference,
+                                   std::uint32_t call) {
   std::vector<std::int64_t> sizes(inference.dims.size(), kMissing);
   const auto& slots = inference.slot_of[calls.structure(call)];
   const auto facts = calls.tensors(call);
@@ -179,8 +196,9 @@ std::vector<std::int32_t> align(const Inference& inference, const Tree& tree) {
   Merge merged = merge(inference.tree, tree);
   if (!merged.mismatches.empty()) {
     const Mismatch& first = merged.mismatches.front();
-    refuse("[infer_arguments] Expected the structure of the observed calls, got for " + first.path + ": " + first.left +
-           " in the calls, " + first.right + " in the arguments" + plural(merged.mismatches.size() - 1) + ".");
+    refuse("[infer_arguments] Expected the structure of the observed calls, got for " + first.path +
+           ": " + first.left + " in the calls, " + first.right + " in the arguments" +
+           plural(merged.mismatches.size() - 1) + ".");
   }
   // Slots of the merged tree back to slots of the inference; a tensor without one was in no call.
   std::vector<std::int32_t> slot(merged.tree.tensor_count(), -1);
@@ -191,7 +209,8 @@ std::vector<std::int32_t> align(const Inference& inference, const Tree& tree) {
   const auto paths = tensor_paths(tree);
   for (std::size_t i = 0; i < merged.right.size(); ++i) {
     result.push_back(slot[static_cast<std::size_t>(merged.right[i])]);
-    if (result.back() < 0) refuse("[infer_arguments] Expected tensors that a call had, got " + paths[i] + ".");
+    if (result.back() < 0)
+      refuse("[infer_arguments] Expected tensors that a call had, got " + paths[i] + ".");
   }
   return result;
 }

@@ -8,7 +8,8 @@
 
 namespace fairlead {
 
-// Fills Inference::groups and Dim::group. `hashes`: one per dim, equal where the vectors of sizes are.
+// Fills Inference::groups and ObservedDim::group. `hashes`: one per dim, equal where the vectors of
+// sizes are.
 void find_groups(const Calls& calls, const std::vector<std::uint64_t>& hashes, Inference& result);
 
 // Fills Inference::sums.

@@ -1,11 +1,14 @@
 // Dims that move together, and dims that are the sum of two others.
 //
 // Groups:
-// 1. Only dims that vary: two dims that never moved may be equal by chance, and nothing says otherwise.
+// 1. Only dims that vary: two dims that never moved may be equal by chance, and nothing says
+// otherwise.
 // 2. Dims present in the same calls with the same sizes are one group.
-// 3. A group seen in fewer calls joins one seen in more, if they agree wherever both are present and show
+// 3. A group seen in fewer calls joins one seen in more, if they agree wherever both are present
+// and show
 //    two different sizes there. If several would do, none is chosen: the calls do not tell which.
-// Sums: among the groups, in every call that has all three, in two ways at least, and once with both terms above 0.
+// Sums: among the groups, in every call that has all three, in two ways at least, and once with
+// both terms above 0.
 #include <algorithm>
 #include <set>
 #include <unordered_map>
@@ -31,8 +34,8 @@ bool move_together(const DimGroup& a, const DimGroup& b) {
 }
 
 std::size_t present(const DimGroup& group) {
-  return static_cast<std::size_t>(
-      std::count_if(group.sizes.begin(), group.sizes.end(), [](std::int64_t s) { return s != kMissing; }));
+  return static_cast<std::size_t>(std::count_if(group.sizes.begin(), group.sizes.end(),
+                                                [](std::int64_t s) { return s != kMissing; }));
 }
 
 void absorb(DimGroup& into, const DimGroup& from) {
@@ -79,7 +82,8 @@ bool is_sum(const DimGroup& total, const DimGroup& first, const DimGroup& second
 }  // namespace
 
 void find_groups(const Calls& calls, const std::vector<std::uint64_t>& hashes, Inference& result) {
-  std::unordered_map<std::uint64_t, std::size_t> by_hash;  // 64 bits: a collision is not to be expected
+  std::unordered_map<std::uint64_t, std::size_t>
+      by_hash;  // 64 bits: a collision is not to be expected
   std::vector<DimGroup> groups;
   for (std::uint32_t dim = 0; dim < result.dims.size(); ++dim) {
     if (!result.dims[dim].varies) continue;
@@ -90,8 +94,9 @@ void find_groups(const Calls& calls, const std::vector<std::uint64_t>& hashes, I
   read_sizes(calls, result, groups);
   std::vector<std::size_t> order(groups.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return present(groups[a]) > present(groups[b]); });
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return present(groups[a]) > present(groups[b]);
+  });
   for (const std::size_t index : order) {
     DimGroup* home = nullptr;
     int homes = 0;
@@ -112,7 +117,8 @@ void find_groups(const Calls& calls, const std::vector<std::uint64_t>& hashes, I
   std::sort(result.groups.begin(), result.groups.end(),
             [](const DimGroup& a, const DimGroup& b) { return a.dims.front() < b.dims.front(); });
   for (std::size_t g = 0; g < result.groups.size(); ++g) {
-    for (const std::uint32_t dim : result.groups[g].dims) result.dims[dim].group = static_cast<std::int32_t>(g);
+    for (const std::uint32_t dim : result.groups[g].dims)
+      result.dims[dim].group = static_cast<std::int32_t>(g);
   }
 }
 

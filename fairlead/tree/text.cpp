@@ -7,29 +7,49 @@
 namespace fairlead {
 namespace {
 
-void add_paths(const Tree& tree, std::uint32_t node, const std::string& prefix, std::vector<std::string>& paths) {
-  const Node& at = tree.at(node);
+void add_paths(const Tree& tree, std::uint32_t node, const std::string& prefix,
+               std::vector<std::string>& paths) {
+  const TreeNode& at = tree.at(node);
   if (at.kind == NodeKind::kTensor) paths.push_back(prefix);
   if (!is_container(at.kind)) return;
   const auto children = tree.children(node);
   for (std::uint32_t i = 0; i < children.size(); ++i) {
     const std::string key = tree.key(node, i);
     const bool shown = !key.starts_with('@');
-    add_paths(tree, children[i], !shown ? prefix : prefix.empty() ? key : prefix + "." + key, paths);
+    add_paths(tree, children[i],
+              !shown           ? prefix
+              : prefix.empty() ? key
+                               : prefix + "." + key,
+              paths);
   }
 }
 
 void write(const Tree& tree, std::uint32_t node, std::ostream& out) {
-  const Node& at = tree.at(node);
+  const TreeNode& at = tree.at(node);
   switch (at.kind) {
-    case NodeKind::kNone: out << "None"; return;
-    case NodeKind::kTensor: out << 'T' << at.value; return;
-    case NodeKind::kBool: out << (at.value != 0 ? "True" : "False"); return;
-    case NodeKind::kInt: out << at.value; return;
-    case NodeKind::kFloat: out << std::bit_cast<double>(at.value); return;
-    case NodeKind::kString: out << '\'' << tree.name(node) << '\''; return;
-    case NodeKind::kOpaque: out << tree.name(node); return;
-    default: break;
+    case NodeKind::kNone:
+      out << "None";
+      return;
+    case NodeKind::kTensor:
+      out << 'T' << at.value;
+      return;
+    case NodeKind::kBool:
+      out << (at.value != 0 ? "True" : "False");
+      return;
+    case NodeKind::kInt:
+      out << at.value;
+      return;
+    case NodeKind::kFloat:
+      out << std::bit_cast<double>(at.value);
+      return;
+    case NodeKind::kString:
+      out << '\'' << tree.name(node) << '\'';
+      return;
+    case NodeKind::kOpaque:
+      out << tree.name(node);
+      return;
+    default:
+      break;
   }
   const auto children = tree.children(node);
   const bool square = at.kind == NodeKind::kList;

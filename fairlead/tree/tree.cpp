@@ -10,8 +10,9 @@
 namespace fairlead {
 
 std::string_view kind_name(NodeKind kind) {
-  static constexpr std::string_view kNames[] = {"None",   "tensor", "bool", "int",  "float",  "string",
-                                                "object", "tuple",  "list", "dict", "record", "custom"};
+  static constexpr std::string_view kNames[] = {"None",  "tensor", "bool",   "int",
+                                                "float", "string", "object", "tuple",
+                                                "list",  "dict",   "record", "custom"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -30,7 +31,7 @@ std::vector<std::uint32_t> Tree::children(std::uint32_t node) const {
 }
 
 std::string Tree::key(std::uint32_t node, std::uint32_t child) const {
-  const Node& parent = at(node);
+  const TreeNode& parent = at(node);
   if (!is_keyed(parent.kind)) return std::to_string(child);
   return strings_[keys_[parent.keys + child]];
 }
@@ -39,13 +40,13 @@ std::size_t Tree::tensors_in(std::uint32_t node) const {
   const auto first = nodes_.begin() + (node + 1 - at(node).size);
   const auto last = nodes_.begin() + node + 1;
   return static_cast<std::size_t>(
-      std::count_if(first, last, [](const Node& n) { return n.kind == NodeKind::kTensor; }));
+      std::count_if(first, last, [](const TreeNode& n) { return n.kind == NodeKind::kTensor; }));
 }
 
 bool Tree::operator==(const Tree& other) const {
   if (nodes_.size() != other.nodes_.size()) return false;
   for (std::uint32_t i = 0; i < nodes_.size(); ++i) {
-    const Node &a = nodes_[i], &b = other.nodes_[i];
+    const TreeNode &a = nodes_[i], &b = other.nodes_[i];
     if (a.kind != b.kind || a.arity != b.arity || a.value != b.value) return false;
     if (strings_[a.name] != other.strings_[b.name]) return false;
     if (!is_keyed(a.kind)) continue;
@@ -61,7 +62,7 @@ std::size_t Tree::hash() const {
   const auto mix = [&seed](std::size_t value) {
     seed ^= value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2);
   };
-  for (const Node& node : nodes_) {
+  for (const TreeNode& node : nodes_) {
     mix(static_cast<std::size_t>(node.kind));
     mix(node.arity);
     mix(static_cast<std::size_t>(node.value));
@@ -84,9 +85,9 @@ std::uint32_t TreeBuilder::intern(std::string_view text) {
 
 void TreeBuilder::push(NodeKind kind, std::uint32_t arity, std::uint32_t name, std::int64_t value) {
   if (arity > roots_.size()) {
-    throw Error(ErrorCode::kInvalidInput, "[tree] Expected " + std::to_string(arity) + " children before a " +
-                                              std::string(kind_name(kind)) + ", got " +
-                                              std::to_string(roots_.size()) + ".");
+    throw Error(ErrorCode::kInvalidInput, "[tree] Expected " + std::to_string(arity) +
+                                              " children before a " + std::string(kind_name(kind)) +
+                                              ", got " + std::to_string(roots_.size()) + ".");
   }
   std::uint32_t size = 1;
   for (std::uint32_t i = 0; i < arity; ++i) {
@@ -94,14 +95,19 @@ void TreeBuilder::push(NodeKind kind, std::uint32_t arity, std::uint32_t name, s
     roots_.pop_back();
   }
   roots_.push_back(static_cast<std::uint32_t>(tree_.nodes_.size()));
-  tree_.nodes_.push_back({.kind = kind, .arity = arity, .size = size, .name = name, .keys = 0, .value = value});
+  tree_.nodes_.push_back(
+      {.kind = kind, .arity = arity, .size = size, .name = name, .keys = 0, .value = value});
 }
 
 void TreeBuilder::none() { push(NodeKind::kNone, 0, 0, 0); }
-void TreeBuilder::tensor() { push(NodeKind::kTensor, 0, 0, static_cast<std::int64_t>(tree_.tensors_++)); }
+void TreeBuilder::tensor() {
+  push(NodeKind::kTensor, 0, 0, static_cast<std::int64_t>(tree_.tensors_++));
+}
 void TreeBuilder::boolean(bool value) { push(NodeKind::kBool, 0, 0, value ? 1 : 0); }
 void TreeBuilder::integer(std::int64_t value) { push(NodeKind::kInt, 0, 0, value); }
-void TreeBuilder::number(double value) { push(NodeKind::kFloat, 0, 0, std::bit_cast<std::int64_t>(value)); }
+void TreeBuilder::number(double value) {
+  push(NodeKind::kFloat, 0, 0, std::bit_cast<std::int64_t>(value));
+}
 void TreeBuilder::text(std::string_view value) { push(NodeKind::kString, 0, intern(value), 0); }
 void TreeBuilder::opaque(std::string_view value) { push(NodeKind::kOpaque, 0, intern(value), 0); }
 void TreeBuilder::tuple(std::uint32_t arity) { push(NodeKind::kTuple, arity, 0, 0); }
@@ -123,7 +129,7 @@ void TreeBuilder::custom(std::string_view cls, std::span<const std::string> keys
 
 void TreeBuilder::copy(const Tree& tree, std::uint32_t node) {
   for (std::uint32_t i = node + 1 - tree.at(node).size; i <= node; ++i) {
-    const Node& from = tree.at(i);
+    const TreeNode& from = tree.at(i);
     if (from.kind == NodeKind::kTensor) {
       tensor();
     } else if (is_keyed(from.kind)) {

@@ -1,8 +1,9 @@
 // A nested structure of tensors and constants as a post-order vector of small nodes.
 //
-// Example: {"x": tensor, "y": [tensor, None]} is the nodes  tensor  tensor none list(2)  dict(x, y).
-// Children come before their parent; the root is the last node. Tensors are numbered in the order they
-// appear. A tree never changes after it is built; building and walking are linear in the number of nodes.
+// Example: {"x": tensor, "y": [tensor, None]} is the nodes  tensor  tensor none list(2)  dict(x,
+// y). Children come before their parent; the root is the last node. Tensors are numbered in the
+// order they appear. A tree never changes after it is built; building and walking are linear in the
+// number of nodes.
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,7 @@ static_assert(static_cast<int>(NodeKind::kCustom) == 11);
 [[nodiscard]] bool is_keyed(NodeKind kind);      // kDict and what follows
 [[nodiscard]] bool is_constant(NodeKind kind);   // kBool to kOpaque
 
-struct Node {
+struct TreeNode {
   NodeKind kind = NodeKind::kNone;
   std::uint32_t arity = 0;  // children
   std::uint32_t size = 1;   // nodes of this subtree, itself included
@@ -47,10 +48,10 @@ struct Node {
 
 class Tree {
  public:
-  [[nodiscard]] std::span<const Node> nodes() const { return nodes_; }
+  [[nodiscard]] std::span<const TreeNode> nodes() const { return nodes_; }
   [[nodiscard]] std::uint32_t root() const { return static_cast<std::uint32_t>(nodes_.size()) - 1; }
   [[nodiscard]] bool empty() const { return nodes_.empty(); }
-  [[nodiscard]] const Node& at(std::uint32_t node) const { return nodes_[node]; }
+  [[nodiscard]] const TreeNode& at(std::uint32_t node) const { return nodes_[node]; }
   [[nodiscard]] std::size_t tensor_count() const { return tensors_; }
 
   [[nodiscard]] std::vector<std::uint32_t> children(std::uint32_t node) const;
@@ -66,7 +67,7 @@ class Tree {
 
  private:
   friend class TreeBuilder;
-  std::vector<Node> nodes_;
+  std::vector<TreeNode> nodes_;
   std::vector<std::uint32_t> keys_;
   std::vector<std::string> strings_;
   std::size_t tensors_ = 0;
@@ -104,8 +105,8 @@ class TreeBuilder {
   std::unordered_map<std::string, std::uint32_t> interned_;
 };
 
-// The dotted path of every tensor: "past_key_values.0.key". A key that starts with '@' takes no part in paths: the two
-// halves of an encoder-decoder cache are told apart by such keys.
+// The dotted path of every tensor: "past_key_values.0.key". A key that starts with '@' takes no
+// part in paths: the two halves of an encoder-decoder cache are told apart by such keys.
 [[nodiscard]] std::vector<std::string> tensor_paths(const Tree& tree);
 
 // dict(x: T0, y: [T1, None], n: 3)

@@ -13,7 +13,7 @@ import torch
 from fairlead._core import compare
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.observed import InputObserverInfo
-from fairlead.string_type import CODES, string_type
+from fairlead.structure_text import CODES, string_type
 
 DTYPE_OF_CODE = {code: name for name, code in CODES.items()}
 

@@ -17,7 +17,7 @@ from fairlead.assemble import Assembler, fresh_copy
 from fairlead.capture import DTYPES, Capture, Parameters
 from fairlead.dim_labels import label_dims
 from fairlead.leaves import get_leaf_tensors
-from fairlead.string_type import string_type
+from fairlead.structure_text import string_type
 
 
 class InputCandidate:

@@ -69,7 +69,9 @@ Keys groups(const Inference& inference) {
 Keys sums(const Inference& inference) {
   Keys result;
   for (const auto& sum : inference.sums) {
-    const auto name = [&](std::uint32_t g) { return dim_name(inference, inference.groups[g].dims.front()); };
+    const auto name = [&](std::uint32_t g) {
+      return dim_name(inference, inference.groups[g].dims.front());
+    };
     result.push_back(name(sum.total) + " = " + name(sum.first) + " + " + name(sum.second));
   }
   return result;
@@ -145,26 +147,31 @@ TEST_CASE("arguments that never came together are all inferred") {
 
 TEST_CASE("what cannot be one structure is said with call and path") {
   Calls none;
-  CHECK_THROWS_WITH_AS((void)infer(none),
-                       "[infer] No inputs were captured. Run the model inside the observer's block first.", Error);
+  CHECK_THROWS_WITH_AS(
+      (void)infer(none),
+      "[infer] No inputs were captured. Run the model inside the observer's block first.", Error);
   Calls constants;
   add_constant(constants, 3);
   add_constant(constants, 3);
   add_constant(constants, 4);
-  CHECK_THROWS_WITH_AS((void)infer(constants),
-                       "[infer] Two calls were made with different constant values for n: 3 in call 0, 4 in call 2. "
-                       "Observe them apart, or make the value a tensor.",
-                       Error);
+  CHECK_THROWS_WITH_AS(
+      (void)infer(constants),
+      "[infer] Two calls were made with different constant values for n: 3 in call 0, 4 in call 2. "
+      "Observe them apart, or make the value a tensor.",
+      Error);
   Calls ranks;
   add(ranks, {{"x", {2}}});
   add(ranks, {{"x", {2, 3}}});
-  CHECK_THROWS_WITH_AS((void)infer(ranks),
-                       "[infer] Expected one number of dimensions for x, got (2) in call 0 and (2, 3) in call 1.", Error);
+  CHECK_THROWS_WITH_AS(
+      (void)infer(ranks),
+      "[infer] Expected one number of dimensions for x, got (2) in call 0 and (2, 3) in call 1.",
+      Error);
   Calls dtypes;
   add(dtypes, {{"x", {2}}});
   add(dtypes, {{"x", {2}}}, Dtype::kFloat16);
-  CHECK_THROWS_WITH_AS((void)infer(dtypes),
-                       "[infer] Expected one dtype for x, got float32 in call 0 and float16 in call 1.", Error);
+  CHECK_THROWS_WITH_AS(
+      (void)infer(dtypes),
+      "[infer] Expected one dtype for x, got float32 in call 0 and float16 in call 1.", Error);
 }
 
 TEST_CASE("a discarded call counts no more") {
@@ -193,7 +200,8 @@ TEST_CASE("strides are kept where they say more than the shape") {
   TreeBuilder other;
   other.tensor();
   other.dict(Keys{"x"});
-  CHECK_THROWS_WITH_AS(calls.add_call(other.finish()), "[observe] Expected 1 tensors for a call, got 0.", Error);
+  CHECK_THROWS_WITH_AS(calls.add_call(other.finish()),
+                       "[observe] Expected 1 tensors for a call, got 0.", Error);
 }
 
 TEST_CASE("a user's own arguments are aligned with the calls") {
@@ -207,8 +215,8 @@ TEST_CASE("a user's own arguments are aligned with the calls") {
   TreeBuilder c;
   c.tensor();
   c.dict(Keys{"c"});
-  CHECK_THROWS_WITH_AS((void)align(inference, c.finish()), "[infer_arguments] Expected tensors that a call had, got c.",
-                       Error);
+  CHECK_THROWS_WITH_AS((void)align(inference, c.finish()),
+                       "[infer_arguments] Expected tensors that a call had, got c.", Error);
 }
 
 TEST_CASE("ten thousand calls of 200 tensors are inferred in under a second") {
@@ -221,7 +229,8 @@ TEST_CASE("ten thousand calls of 200 tensors are inferred in under a second") {
   }
   const auto start = std::chrono::steady_clock::now();
   const Inference inference = infer(calls);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   MESSAGE("inferred in " << seconds << " s");
   CHECK(inference.slots.size() == 200);
   CHECK(inference.groups.size() == 4);

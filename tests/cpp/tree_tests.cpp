@@ -107,7 +107,8 @@ TEST_CASE("merging aligns dicts by key") {
 }
 
 TEST_CASE("the order of the root is given") {
-  CHECK(to_text(merge(flat({"b"}), flat({"x", "a"}), {"a", "b"}).tree) == "dict(a: T0, b: T1, x: T2)");
+  CHECK(to_text(merge(flat({"b"}), flat({"x", "a"}), {"a", "b"}).tree) ==
+        "dict(a: T0, b: T1, x: T2)");
 }
 
 TEST_CASE("None and empty containers are missing") {
