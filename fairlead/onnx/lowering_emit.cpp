@@ -6,6 +6,7 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/base/half.h"
+#include "fairlead/onnx/kernels.h"
 #include "fairlead/onnx/lowering.h"
 
 namespace fairlead::onnx {
@@ -154,6 +155,23 @@ Inputs Lowering::ops(std::string_view type, const Inputs& inputs, const std::vec
 
 Val Lowering::op(std::string_view type, const Inputs& inputs, Attributes attributes,
                  std::optional<Dtype> dtype, std::string_view domain) {
+  if (!dtype && domain.empty()) {
+    // Where the runtime has no kernel for this type, the node computes in another and is cast back.
+    if (const std::uint32_t typed = kernel_inputs(type); typed != 0) {
+      const std::size_t first = (typed & 1U) != 0 ? 0 : 1;
+      const Dtype from = dtype_of(inputs.at(first));
+      const Dtype to = kernel_dtype(type, from);
+      if (to != from) {
+        Inputs wide = inputs;
+        for (std::size_t k = 0; k < wide.size(); ++k) {
+          if (k < 32 && ((typed >> k) & 1U) != 0) wide[k] = cast(wide[k], to);
+        }
+        const bool keeps = result_dtype(type, attributes, from, from) == from;
+        const Val v = op(type, wide, std::move(attributes));
+        return keeps ? cast(v, from) : v;
+      }
+    }
+  }
   if (!dtype) {
     const auto of = [&](std::size_t k) {
       return k < inputs.size() && inputs[k].present() ? dtype_of(inputs[k]) : Dtype::kFloat32;

@@ -41,6 +41,10 @@ constexpr Row kRows[] = {
 }  // namespace
 
 std::string symbol_name(std::string_view leaf, std::size_t axis, std::size_t rank) {
+  // The cross-attention part of an encoder-decoder cache.
+  if (leaf.starts_with("past_key_values") && leaf.find(".encoder.") != std::string_view::npos && axis == 2) {
+    return "encoder_sequence";
+  }
   for (const Row& row : kRows) {
     if (leaf.starts_with(row.stem) && row.axis == axis && (row.rank == 0 || row.rank == rank)) {
       return std::string(row.name);

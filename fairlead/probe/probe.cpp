@@ -205,6 +205,7 @@ class Prober {
     }
     keep(sizes, result.run);
     taken_.insert(size);
+    visible_ = visible_ || result.visible;
     return true;
   }
 
@@ -337,7 +338,9 @@ class Prober {
     std::string ignored;
     const std::size_t before = kept_.size();
     const std::int64_t size = whole.only_down ? down(whole, whole.base) : up(whole, whole.base);
-    if (moves(part, size, ignored) && moves(rest, size, ignored)) return true;
+    // A part that no operator looks at (an input that is ignored) stays with its like.
+    visible_ = false;
+    if (moves(part, size, ignored) && visible_ && moves(rest, size, ignored)) return true;
     kept_.resize(before);
     return false;
   }
@@ -507,7 +510,8 @@ class Prober {
       ProbedSymbol probed;
       probed.name = name;
       probed.min = std::max<std::int64_t>(1, group.min / group.unit);
-      probed.max = group.max == INT64_MAX ? INT64_MAX : group.max / group.unit;
+      const std::int64_t limit = group.only_down ? std::min(group.max, group.base) : group.max;
+      probed.max = limit == INT64_MAX ? INT64_MAX : limit / group.unit;
       std::set<std::int64_t> tried;
       for (const Kept& kept : kept_) tried.insert(size_in(kept.sizes, group) / group.unit);
       probed.tried.assign(tried.begin(), tried.end());
@@ -576,6 +580,7 @@ class Prober {
   std::vector<Kept> kept_;
   std::size_t trials_ = 0;
   bool moved_base_ = false;
+  bool visible_ = false;
 };
 
 }  // namespace

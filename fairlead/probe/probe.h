@@ -50,7 +50,8 @@ struct ProbeRequest {
 
 struct TrialResult {
   int run = -1;        // the recorded run, where it worked
-  bool parted = false; // it ran another program than the reference
+  bool parted = false;  // it ran another program than the reference
+  bool visible = true;  // some number in the run differs from the reference
   std::string reason;  // the model's error, or where the runs parted
   [[nodiscard]] bool ok() const { return run >= 0; }
 };
@@ -61,7 +62,7 @@ using Trial = std::function<TrialResult(const Sizes& sizes, int reference)>;
 struct ProbedSymbol {
   std::string name;
   std::vector<std::int64_t> tried;  // sizes that ran, sorted
-  std::int64_t min = 1;             // bounds: the user's
+  std::int64_t min = 1;             // bounds: the user's, and what the model refused
   std::int64_t max = INT64_MAX;
 };
 

@@ -27,29 +27,48 @@ std::int64_t prime_below(std::int64_t n, const std::set<std::int64_t>& taken) {
   return n > 2 && !taken.contains(n - 1) ? n - 1 : 0;
 }
 
+namespace {
+
+// The next size for a symbol that no run and no earlier setting used: alternately above the largest that
+// ran and below it, so that limits the model has are not crossed by far.
+std::int64_t unseen(const ProbedSymbol& symbol, std::set<std::int64_t>& seen,
+                    const std::set<std::int64_t>& in_setting, bool above) {
+  const std::int64_t largest = symbol.tried.empty() ? 2 : symbol.tried.back();
+  const auto usable = [&](std::int64_t v) {
+    return !seen.contains(v) && !in_setting.contains(v) && v >= symbol.min && v <= symbol.max;
+  };
+  std::int64_t found = 0;
+  if (!above || symbol.max <= largest) {
+    for (std::int64_t v = 2; v <= largest && found == 0; ++v) {
+      if (usable(v)) found = v;
+    }
+  }
+  for (std::int64_t v = largest + 1; v <= largest + 64 && found == 0; ++v) {
+    if (usable(v)) found = v;
+  }
+  if (found == 0) found = std::clamp(largest, std::max<std::int64_t>(1, symbol.min), symbol.max);
+  seen.insert(found);
+  return found;
+}
+
+}  // namespace
+
 std::vector<std::vector<std::int64_t>> unseen_settings(const ProbeResult& result, std::size_t count) {
   std::vector<std::vector<std::int64_t>> settings;
   if (result.symbols.empty()) return settings;
   std::vector<std::int64_t> ones;
-  for (const ProbedSymbol& s : result.symbols) ones.push_back(std::max<std::int64_t>(1, s.min));
+  std::vector<std::set<std::int64_t>> seen;
+  for (const ProbedSymbol& s : result.symbols) {
+    ones.push_back(std::max<std::int64_t>(1, s.min));
+    seen.emplace_back(s.tried.begin(), s.tried.end());
+  }
   settings.push_back(ones);
-  std::set<std::int64_t> taken;
   for (std::size_t k = 1; k < count; ++k) {
     std::vector<std::int64_t> values;
-    for (const ProbedSymbol& s : result.symbols) {
-      std::set<std::int64_t> seen(s.tried.begin(), s.tried.end());
-      seen.insert(taken.begin(), taken.end());
-      // Between or just beside the sizes that ran, so that limits the model has are not crossed.
-      const std::int64_t largest = s.tried.empty() ? 2 : s.tried.back();
-      std::int64_t value = 0;
-      for (std::int64_t v = largest; v >= 2 && value == 0; --v) {
-        if (!seen.contains(v)) value = v;
-      }
-      if (value == 0 || (k % 2 == 1 && s.max > largest)) value = largest + 1;
-      while (seen.contains(value) && value < s.max) ++value;
-      value = std::clamp(value, std::max<std::int64_t>(1, s.min), s.max);
-      taken.insert(value);
-      values.push_back(value);
+    std::set<std::int64_t> in_setting;
+    for (std::size_t i = 0; i < result.symbols.size(); ++i) {
+      values.push_back(unseen(result.symbols[i], seen[i], in_setting, k % 2 == 1));
+      in_setting.insert(values.back());
     }
     settings.push_back(values);
   }

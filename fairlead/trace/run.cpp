@@ -55,6 +55,22 @@ bool same_operator(const Run& reference, const Run& run, std::size_t op) {
   return true;
 }
 
+bool same_numbers(const Run& a, const Run& b) {
+  if (a.items.size() != b.items.size() || a.values.size() != b.values.size()) return false;
+  for (std::size_t k = 0; k < a.items.size(); ++k) {
+    const Item &x = a.items[k], &y = b.items[k];
+    if (x.kind == ItemKind::kFloat ? x.f != y.f : x.i != y.i) return false;
+  }
+  for (std::size_t v = 0; v < a.values.size(); ++v) {
+    if (a.values[v].origin != Origin::kOperator) continue;
+    for (int axis = 0; axis < a.values[v].rank; ++axis) {
+      const auto value = static_cast<RunValue>(v);
+      if (a.dim(value, axis) != b.dim(value, axis)) return false;
+    }
+  }
+  return true;
+}
+
 std::size_t first_difference(const Run& a, const Run& b) {
   const std::size_t count = std::min(a.ops.size(), b.ops.size());
   for (std::size_t op = 0; op < count; ++op) {

@@ -216,11 +216,11 @@ class _Export:
             if outcome.ok:
                 if self.first_outputs is None:
                     self.first_outputs = list(get_leaf_tensors(outcome.outputs))
-                return outcome.run, False, ""
+                return outcome.run, False, "", outcome.visible
             if outcome.parted is not None:
                 _, before, now = outcome.parted
-                return -1, True, f"the model executes {now} where it executed {before}"
-            return -1, False, outcome.error
+                return -1, True, f"the model executes {now} where it executed {before}", True
+            return -1, False, outcome.error, True
 
         return _core.probe(call.names, asked, sizes, trial)
 

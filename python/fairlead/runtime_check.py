@@ -23,7 +23,8 @@ class OnnxSession:
         import onnxruntime
 
         options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
+        options.log_severity_level = 4  # what fails is raised, and said once
+        options.intra_op_num_threads = 1  # small inputs: starting threads costs more than they save
         self.ort = onnxruntime
         self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self.inputs = [i.name for i in self.session.get_inputs()]

@@ -29,11 +29,12 @@ ProbeResult run_probe(const std::vector<std::string>& names,
   }
   request.calls = calls;
   return probe(request, [&](const Sizes& sizes, int reference) {
-    const nb::object answer = trial(sizes, reference);  // (run, parted, reason)
+    const nb::object answer = trial(sizes, reference);  // (run, parted, reason, visible)
     TrialResult result;
     result.run = nb::cast<int>(answer[0]);
     result.parted = nb::cast<bool>(answer[1]);
     result.reason = nb::cast<std::string>(answer[2]);
+    result.visible = nb::cast<bool>(answer[3]);
     return result;
   });
 }

@@ -52,6 +52,8 @@ void init_record(nb::module_& m) {
              return nb::make_tuple(op, describe(r.vocabulary(), r.run(a), op),
                                    describe(r.vocabulary(), r.run(b), op));
            })
+      .def("same_numbers",
+           [](const Recorder& r, int a, int b) { return same_numbers(r.run(a), r.run(b)); })
       .def("describe", [](const Recorder& r, int run, std::size_t op) {
         return describe(r.vocabulary(), r.run(run), op);
       })

@@ -2,13 +2,12 @@
 #include <cstring>
 
 #include "fairlead/onnx/families.h"
+#include "fairlead/onnx/ops/formula.h"
 
 namespace fairlead::onnx {
 namespace {
 
-Val fill(Lowering& b, Val value) {
-  return b.expand(value, {}, b.out_shape());
-}
+Val fill(Lowering& b, Val value) { return b.expand(value, {}, b.out_shape()); }
 
 template <int kValue>
 void lower_constant(Lowering& b) {
@@ -38,6 +37,36 @@ void lower_arange(Lowering& b) {
                                                         : b.scalar(otherwise, work);
   };
   b.result(b.op("Range", {bound(kStart, 0), bound(kEnd, 0), bound(kStep, 1)}, {}, work));
+}
+
+// aten::linspace(Scalar start, Scalar end, int steps, ...) -> Tensor; bounds may be 0-d tensors
+//
+// As PyTorch: counted from the start in the first half and from the end in the second.
+Num linspace(Lowering& b) {
+  const Dtype d = Dtype::kFloat64;
+  const Num start = {&b, b.in(0, d)}, end = {&b, b.in(1, d)};
+  const Expr steps = b.integer(2);
+  const Val range =
+      b.op("Range", {b.size_scalar(b.expr(0)), b.size_scalar(steps), b.size_scalar(b.expr(1))});
+  const Num i = {&b, b.cast(range, d)};
+  const Expr gaps = b.pool().max(b.pool().sub(steps, b.expr(1)), b.expr(1));
+  const Num last = {&b, b.size_scalar(gaps, d)};
+  const Num step = (end - start) / last;
+  return where(i < last * 0.5, start + step * i, end - step * (last - i));
+}
+
+void lower_linspace(Lowering& b) { b.result(linspace(b)); }
+
+// aten::logspace(Scalar start, Scalar end, int steps, float base=10., ...) -> Tensor
+void lower_logspace(Lowering& b) {
+  const Num x = linspace(b);
+  b.result(node("Pow", x.is(b.number(3, 10)), x));
+}
+
+// aten::eye(SymInt n, ...) -> Tensor; eye.m(SymInt n, SymInt m, ...)
+void lower_eye(Lowering& b) {
+  const Val plain = b.expand(b.scalar(0, Dtype::kFloat32), {}, b.out_shape());
+  b.result(b.op("EyeLike", {plain}));
 }
 
 // aten::scalar_tensor(Scalar s, ...) -> Tensor
@@ -72,15 +101,34 @@ constexpr OpRow kRows[] = {
     {"aten.arange.start_step", lower_arange<0, 1, 2>, "Range", ""},
     {"aten.empty.memory_format", lower_constant<0>, "Expand", "uninitialised memory becomes zeros"},
     {"aten.empty_like.default", lower_constant<0>, "Expand", "uninitialised memory becomes zeros"},
+    {"aten.empty_permuted.default", lower_constant<0>, "Expand",
+     "uninitialised memory becomes zeros"},
+    {"aten.empty_strided.default", lower_constant<0>, "Expand",
+     "uninitialised memory becomes zeros"},
+    {"aten.eye.default", lower_eye, "Expand, EyeLike", ""},
+    {"aten.eye.m", lower_eye, "Expand, EyeLike", ""},
+    {"aten.fill.Scalar", lower_full<1>, "Expand", ""},
+    {"aten.fill.Tensor", lower_full<1>, "Expand", ""},
     {"aten.full.default", lower_full<1>, "Expand", ""},
     {"aten.full_like.default", lower_full<1>, "Expand", ""},
+    {"aten.linspace.Scalar_Tensor", lower_linspace, "Range, Mul, Add, Where in float64", ""},
+    {"aten.linspace.Tensor_Scalar", lower_linspace, "Range, Mul, Add, Where in float64", ""},
+    {"aten.linspace.Tensor_Tensor", lower_linspace, "Range, Mul, Add, Where in float64", ""},
+    {"aten.linspace.default", lower_linspace, "Range, Mul, Add, Where in float64", ""},
+    {"aten.logspace.Scalar_Tensor", lower_logspace, "Range, Mul, Add, Where, Pow in float64", ""},
+    {"aten.logspace.Tensor_Scalar", lower_logspace, "Range, Mul, Add, Where, Pow in float64", ""},
+    {"aten.logspace.Tensor_Tensor", lower_logspace, "Range, Mul, Add, Where, Pow in float64", ""},
+    {"aten.logspace.default", lower_logspace, "Range, Mul, Add, Where, Pow in float64", ""},
     {"aten.new_empty.default", lower_constant<0>, "Expand", "uninitialised memory becomes zeros"},
+    {"aten.new_empty_strided.default", lower_constant<0>, "Expand",
+     "uninitialised memory becomes zeros"},
     {"aten.new_full.default", lower_full<2>, "Expand", ""},
     {"aten.new_ones.default", lower_constant<1>, "Expand", ""},
     {"aten.new_zeros.default", lower_constant<0>, "Expand", ""},
     {"aten.ones.default", lower_constant<1>, "Expand", ""},
     {"aten.ones_like.default", lower_constant<1>, "Expand", ""},
     {"aten.scalar_tensor.default", lower_scalar_tensor, "Constant", ""},
+    {"aten.zero.default", lower_constant<0>, "Expand", ""},
     {"aten.zeros.default", lower_constant<0>, "Expand", ""},
     {"aten.zeros_like.default", lower_constant<0>, "Expand", ""},
     {"fairlead.tensor", lower_tensor, "Concat", ""},

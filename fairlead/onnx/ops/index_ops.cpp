@@ -1,7 +1,6 @@
 // Reading by index.
-#include <algorithm>
-
 #include "fairlead/onnx/families.h"
+#include "fairlead/onnx/ops/index_forms.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -13,81 +12,81 @@ void lower_embedding(Lowering& b) {
 
 // aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor
 //
-// One integer index is a Gather. Several are broadcast together and become a GatherND on a tensor whose
-// indexed dimensions were moved to the front; their result goes back to the place of the first where
-// they stood side by side. A boolean index is first turned into the integer indices of its true places.
+// One integer index is a Gather. Several are broadcast together and become a GatherND on a tensor
+// whose indexed dimensions were moved to the front; their result goes back to the place of the first
+// where they stood side by side. A boolean index is first turned into the indices of its true places.
 void lower_index(Lowering& b) {
-  const auto& items = b.node().args[1].items;
-  struct Index {
-    std::int64_t axis;
-    Val value;
-    Shape shape;
-  };
-  std::vector<Index> indices;
-  std::int64_t axis = 0;
-  bool boolean = false;
-  for (const Arg& item : items) {
-    if (item.kind != ArgKind::kValue) {
-      ++axis;
-      continue;
-    }
-    const auto& value = b.graph().values[item.value];
-    const Val v = b.ins(1)[static_cast<std::size_t>(&item - items.data())];
-    if (value.dtype == Dtype::kBool || value.dtype == Dtype::kUint8) {
-      boolean = true;
-      const Val places = b.op("NonZero", {b.cast(v, Dtype::kBool)});  // [rank, n]
-      const Expr count = b.pool().symbol("?", SymbolKind::kData);
-      for (std::size_t k = 0; k < value.shape.size(); ++k) {
-        indices.push_back({axis++, b.op("Gather", {places, b.size_scalar(b.expr(static_cast<std::int64_t>(k)))},
-                                        {attr("axis", 0)}), {count}});
-      }
-    } else {
-      indices.push_back({axis++, b.cast(v, Dtype::kInt64), value.shape});
-    }
+  const IndexList list = read_indices(b, 1, b.rank(0));
+  if (list.items.size() == 1) {
+    const Index& only = list.items[0];
+    return b.result(b.op("Gather", {b.in(0), only.value}, {attr("axis", only.axis)}));
   }
-  if (indices.size() == 1) {
-    return b.result(b.op("Gather", {b.in(0), indices[0].value}, {attr("axis", indices[0].axis)}));
+  const Val gathered = b.op("GatherND", {b.transpose(b.in(0), list.perm), list.together(b)});
+  b.result(b.transpose(gathered, list.back(b.out_rank())));
+}
+
+// aten::index_select(Tensor self, int dim, Tensor index) -> Tensor: a 0-d index counts as one
+void lower_index_select(Lowering& b) {
+  Val index = b.in(2, Dtype::kInt64);
+  if (b.rank(0) == 0) return b.result(b.in(0));
+  if (b.rank(2) == 0) index = b.unsqueeze(index, {0});
+  b.result(b.op("Gather", {b.in(0), index}, {attr("axis", b.axis(1))}));
+}
+
+// aten::gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor
+void lower_gather(Lowering& b) {
+  const Val index = b.in(2, Dtype::kInt64);
+  if (b.rank(0) > 0 && b.rank(2) > 0) {
+    return b.result(b.op("GatherElements", {b.in(0), index}, {attr("axis", b.axis(1))}));
   }
-  // Broadcast the indices together.
-  std::size_t wide = 0;
-  for (const Index& i : indices) wide = std::max(wide, i.shape.size());
-  bool equal = true;
-  for (const Index& i : indices) equal = equal && i.shape == indices[0].shape;
-  Inputs parts;
-  if (equal) {
-    for (const Index& i : indices) parts.push_back(b.unsqueeze(i.value, {-1}));
-  } else {
-    Val sum = indices[0].value;
-    for (std::size_t k = 1; k < indices.size(); ++k) sum = b.op("Add", {sum, indices[k].value});
-    const Val target = b.op("Shape", {sum});
-    for (const Index& i : indices) parts.push_back(b.unsqueeze(b.op("Expand", {i.value, target}), {-1}));
+  // A scalar stands for a tensor of one element, and so does a scalar index.
+  const Val self = b.rank(0) == 0 ? b.unsqueeze(b.in(0), {0}) : b.in(0);
+  b.result(b.op("Gather", {self, index}, {attr("axis", 0)}));
+}
+
+// aten::take(Tensor self, Tensor index) -> Tensor
+void lower_take(Lowering& b) {
+  const Val flat = b.op("Reshape", {b.in(0), b.ints({-1})});
+  b.result(b.op("Gather", {flat, b.in(1, Dtype::kInt64)}, {attr("axis", 0)}));
+}
+
+// aten::nonzero(Tensor self) -> Tensor
+void lower_nonzero(Lowering& b) {
+  if (b.rank(0) == 0) b.unsupported("the places of a tensor without dimensions");
+  b.result(b.transpose(b.op("NonZero", {b.in(0, Dtype::kBool)}), {1, 0}));
+}
+
+// aten::nonzero_numpy(Tensor self) -> Tensor[]
+void lower_nonzero_numpy(Lowering& b) {
+  if (b.rank(0) == 0) b.unsupported("the places of a tensor without dimensions");
+  const Val places = b.op("NonZero", {b.in(0, Dtype::kBool)});
+  for (std::size_t k = 0; k < b.result_count(); ++k) {
+    const Val at = b.size_scalar(b.expr(static_cast<std::int64_t>(k)));
+    b.result(k, b.op("Gather", {places, at}, {attr("axis", 0)}));
   }
-  const Val together = b.concat(parts, -1);
-  // Indexed dimensions to the front. Negative indices are allowed by GatherND.
-  std::vector<std::int64_t> perm;
-  for (const Index& i : indices) perm.push_back(i.axis);
-  for (std::int64_t k = 0; k < b.rank(0); ++k) {
-    if (std::find(perm.begin(), perm.end(), k) == perm.end()) perm.push_back(k);
-  }
-  const Val gathered = b.op("GatherND", {b.transpose(b.in(0), perm), together});
-  bool adjacent = true;
-  for (std::size_t k = 1; k < indices.size(); ++k) {
-    adjacent = adjacent && indices[k].axis == indices[k - 1].axis + 1;
-  }
-  const std::int64_t front = adjacent ? indices[0].axis : 0;
-  if (front == 0) return b.result(gathered);
-  // [wide..., before..., after...] -> [before..., wide..., after...]
-  const std::int64_t w = static_cast<std::int64_t>(boolean ? 1 : wide);
-  std::vector<std::int64_t> back;
-  for (std::int64_t k = 0; k < front; ++k) back.push_back(w + k);
-  for (std::int64_t k = 0; k < w; ++k) back.push_back(k);
-  for (std::int64_t k = w + front; k < b.out_rank(); ++k) back.push_back(k);
-  b.result(b.transpose(gathered, back));
+}
+
+// aten::masked_select(Tensor self, Tensor mask) -> Tensor: both are broadcast together
+void lower_masked_select(Lowering& b) {
+  const Shape both = broadcast(b, b.shape(0), b.shape(1));
+  Val self = b.expand(b.in(0), b.shape(0), both);
+  Val mask = b.expand(b.in(1, Dtype::kBool), b.shape(1), both);
+  if (both.empty()) self = b.unsqueeze(self, {0});
+  mask = b.op("Reshape", {mask, b.ints({-1})});
+  b.result(b.op("Compress", {self, mask}));
 }
 
 constexpr OpRow kRows[] = {
+    {"aten._unsafe_index.Tensor", lower_index, "Gather, GatherND, NonZero", ""},
     {"aten.embedding.default", lower_embedding, "Gather", ""},
-    {"aten.index.Tensor", lower_index, "Gather, GatherND, NonZero", ""},
+    {"aten.gather.default", lower_gather, "GatherElements", ""},
+    {"aten.index.Tensor", lower_index, "Gather, GatherND, NonZero", "no mask without dimensions"},
+    {"aten.index_select.default", lower_index_select, "Gather", ""},
+    {"aten.masked_select.default", lower_masked_select, "Compress", ""},
+    {"aten.nonzero.default", lower_nonzero, "NonZero", "not of a tensor without dimensions"},
+    {"aten.nonzero_numpy.default", lower_nonzero_numpy, "NonZero",
+     "not of a tensor without dimensions"},
+    {"aten.take.default", lower_take, "Gather", ""},
 };
 
 }  // namespace

@@ -55,10 +55,10 @@ def functional_form(func, schema, name: str) -> tuple[str, bool]:
 class Kept:
     """A function that is recorded as one operator although PyTorch would take it apart.
 
-    `arrange(args, kwargs)` puts a call's arguments into schema order.
+    `arrange(*args, **kwargs)` puts a call's arguments into schema order; `check` refuses what PyTorch should.
     """
 
-    def __init__(self, name: str, params: str, alias: int = NEVER, arrange=None):
+    def __init__(self, name: str, params: str, alias: int = NEVER, arrange=None, check=None):
         self.name = name
         self.params = []
         for text in params.split(", "):
@@ -67,6 +67,7 @@ class Kept:
         self.alias = alias
         self.names = [p[0] for p in self.params]
         self.arrange = arrange
+        self.check = check
 
     def arguments(self, args, kwargs):
         if self.arrange is not None:
@@ -87,6 +88,12 @@ def _swapped(self, other):
     return (other, self)
 
 
+def _check_attention(query, key, value, *args, **kwargs):
+    """PyTorch's CPU kernel reads past the end instead of refusing keys and values of different lengths."""
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(f"attention needs as many values as keys, got {value.shape[-2]} and {key.shape[-2]}")
+
+
 def kept_functions() -> dict:
     """Function -> Kept, for the functions that a lowering has a better form for than their parts."""
     nn, tensor = torch._C._nn, torch.Tensor
@@ -99,6 +106,7 @@ def kept_functions() -> dict:
         nn.scaled_dot_product_attention: Kept(
             "aten.scaled_dot_product_attention.default",
             "query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False",
+            check=_check_attention,
         ),
         torch.layer_norm: Kept(
             "aten.layer_norm.default", "input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True"

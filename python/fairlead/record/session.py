@@ -33,6 +33,11 @@ def snapshot(tensor: torch.Tensor) -> tuple:
 
 
 class _Dispatch(TorchDispatchMode):
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """No: the wrapper that this asks for costs more than the recording itself."""
+        return False
+
     def __init__(self, session: RecordingSession):
         super().__init__()
         self.session = session
@@ -63,6 +68,8 @@ class _Functions(TorchFunctionMode):
         session = self.session
         if kept is None or session.muted or torch._C._functorch.maybe_current_level() is not None:
             return func(*args, **kwargs) if kwargs else func(*args)
+        if kept.check is not None:
+            kept.check(*args, **(kwargs or {}))
         session.muted = True
         try:
             out = func(*args, **kwargs) if kwargs else func(*args)
@@ -86,6 +93,7 @@ class Outcome:
     error: str = ""  # the model's own error
     parted: tuple | None = None  # (operator number, in the reference, in this run)
     outputs: Any = None
+    visible: bool = True  # some number of the run differs from the reference
 
     @property
     def ok(self) -> bool:
@@ -136,7 +144,8 @@ class RecordingSession:
                 parted = core.difference(reference, run)
                 if parted is not None:
                     return Outcome(parted=parted)
-            return Outcome(run=run, outputs=outputs)
+            visible = reference < 0 or not core.same_numbers(reference, run)
+            return Outcome(run=run, outputs=outputs, visible=visible)
         except _core.Parted as parted:
             op = parted.args[0]
             return Outcome(parted=(op, core.describe(reference, op), core.describe_current()))

@@ -1,0 +1,169 @@
+// Orders and places of extremes.
+#include <algorithm>
+#include <limits>
+
+#include "fairlead/onnx/families.h"
+#include "fairlead/onnx/ops/index_forms.h"
+
+namespace fairlead::onnx {
+namespace {
+
+// Values and indices of TopK along `axis`; of a tensor without dimensions, itself and 0.
+Inputs top_k(Lowering& b, std::int64_t axis, Val k, bool largest) {
+  const Val x = ordered(b, b.in(0));
+  if (b.rank(0) == 0) return {x, b.scalar(0, Dtype::kInt64)};
+  return b.ops("TopK", {x, k}, {b.dtype_of(x), Dtype::kInt64},
+               {attr("axis", axis), attr("largest", largest), attr("sorted", 1)});
+}
+
+void both_results(Lowering& b, const Inputs& pair) {
+  b.result(0, pair[0]);
+  b.result(1, pair[1]);
+}
+
+// aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True)
+//   -> (Tensor values, Tensor indices)
+void lower_topk(Lowering& b) {
+  const std::int64_t axis = b.has(2) ? b.axis(2) : std::max(b.rank(0) - 1, 0);
+  both_results(b, top_k(b, axis, b.dim(b.integer(1)), b.flag(3, true)));
+}
+
+Val size_along(Lowering& b, std::int64_t axis) {
+  return b.rank(0) == 0 ? b.ints({1}) : b.dim(b.shape(0)[axis]);
+}
+
+// aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)
+void lower_sort(Lowering& b) {
+  const std::int64_t axis = b.has(1) ? b.axis(1) : std::max(b.rank(0) - 1, 0);
+  both_results(b, top_k(b, axis, size_along(b, axis), b.flag(2)));
+}
+
+// aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)
+void lower_sort_stable(Lowering& b) {
+  const std::int64_t axis = b.has(2) ? b.axis(2) : std::max(b.rank(0) - 1, 0);
+  both_results(b, top_k(b, axis, size_along(b, axis), b.flag(3)));
+}
+
+// aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor
+void lower_argsort(Lowering& b) {
+  const std::int64_t axis = b.has(1) ? b.axis(1) : std::max(b.rank(0) - 1, 0);
+  b.result(top_k(b, axis, size_along(b, axis), b.flag(2))[1]);
+}
+
+// aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor
+void lower_argsort_stable(Lowering& b) {
+  const std::int64_t axis = b.has(2) ? b.axis(2) : std::max(b.rank(0) - 1, 0);
+  b.result(top_k(b, axis, size_along(b, axis), b.flag(3))[1]);
+}
+
+// Element `at` (0-d or [1]) along `axis` of values and indices.
+void pick(Lowering& b, const Inputs& pair, std::int64_t axis, Val at, bool keepdim) {
+  for (std::size_t k = 0; k < 2; ++k) {
+    if (!b.result_used(k)) continue;
+    if (b.rank(0) == 0) {
+      b.result(k, pair[k]);
+      continue;
+    }
+    const Val v = b.op("Gather", {pair[k], at}, {attr("axis", axis)});
+    b.result(k, keepdim ? v : b.squeeze(v, {axis}));
+  }
+}
+
+// aten::kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False)
+void lower_kthvalue(Lowering& b) {
+  const std::int64_t axis = b.has(2) ? b.axis(2) : std::max(b.rank(0) - 1, 0);
+  const Expr k = b.integer(1);
+  const Val at = b.dim(b.pool().sub(k, b.expr(1)));
+  pick(b, top_k(b, axis, b.dim(k), false), axis, at, b.flag(3));
+}
+
+// The place of the median (the lower of two) among n sorted elements.
+Expr middle(Lowering& b, Expr n) {
+  return b.pool().floordiv(b.pool().sub(n, b.expr(1)), b.expr(2));
+}
+
+// aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+void lower_median_dim(Lowering& b) {
+  const std::int64_t axis = b.axis(1);
+  const Expr n = b.rank(0) == 0 ? b.expr(1) : b.shape(0)[axis];
+  const Expr place = middle(b, n);
+  const Val upto = b.dim(b.pool().add(place, b.expr(1)));
+  pick(b, top_k(b, axis, upto, false), axis, b.dim(place), b.flag(2));
+}
+
+// aten::median(Tensor self) -> Tensor: NaN where there is one
+void lower_median(Lowering& b) {
+  if (b.rank(0) == 0) return b.result(b.in(0));
+  const Val x = ordered(b, b.in(0));
+  const Val flat = b.op("Reshape", {x, b.ints({-1})});
+  const Expr n = b.pool().product(b.shape(0));
+  const Expr place = middle(b, n);
+  const Inputs pair = b.ops("TopK", {flat, b.dim(b.pool().add(place, b.expr(1)))},
+                            {b.dtype_of(x), Dtype::kInt64},
+                            {attr("axis", 0), attr("largest", 0), attr("sorted", 1)});
+  const Val found = b.op("Gather", {pair[0], b.size_scalar(place)}, {attr("axis", 0)});
+  if (!is_float(b.out_dtype())) return b.result(found);
+  const Val lost = any_true(b, b.op("IsNaN", {flat}), {0}, false);
+  b.result(choose(b, lost, b.scalar(std::numeric_limits<double>::quiet_NaN(), b.out_dtype()), found));
+}
+
+// ---- places of extremes -----------------------------------------------------------------------------
+
+Val place_of(Lowering& b, Val x, bool largest, std::int64_t axis, bool keepdim, bool last = false) {
+  return b.op(largest ? "ArgMax" : "ArgMin", {x},
+              {attr("axis", axis), attr("keepdims", keepdim), attr("select_last_index", last)});
+}
+
+// aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
+template <bool kLargest>
+void lower_arg(Lowering& b) {
+  if (b.rank(0) == 0) return b.result(b.scalar(0, Dtype::kInt64));
+  const Val x = ordered(b, b.in(0));
+  if (b.has(1)) return b.result(place_of(b, x, kLargest, b.axis(1), b.flag(2)));
+  const Val flat = b.rank(0) == 1 ? x : b.op("Reshape", {x, b.ints({-1})});
+  const Val place = place_of(b, flat, kLargest, 0, false);
+  b.result(b.reshape(place, {}, b.out_shape()));
+}
+
+// aten::max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+template <bool kLargest>
+void lower_extreme(Lowering& b) {
+  const Val x = ordered(b, b.in(0));
+  if (b.rank(0) == 0) {
+    b.result(0, x);
+    return b.result(1, b.scalar(0, Dtype::kInt64));
+  }
+  const std::int64_t axis = b.axis(1);
+  if (!b.result_used(1)) {
+    return b.result(0, b.reduce(kLargest ? "ReduceMax" : "ReduceMin", x, {axis}, b.flag(2)));
+  }
+  const Val place = place_of(b, x, kLargest, axis, true);
+  if (b.result_used(0)) {
+    const Val value = b.op("GatherElements", {x, place}, {attr("axis", axis)});
+    b.result(0, b.flag(2) ? value : b.squeeze(value, {axis}));
+  }
+  b.result(1, b.flag(2) ? place : b.squeeze(place, {axis}));
+}
+
+constexpr std::string_view kNan = "NaN is not ordered";
+
+constexpr OpRow kRows[] = {
+    {"aten.argmax.default", lower_arg<true>, "ArgMax", kNan},
+    {"aten.argmin.default", lower_arg<false>, "ArgMin", kNan},
+    {"aten.argsort.default", lower_argsort, "TopK", kNan},
+    {"aten.argsort.stable", lower_argsort_stable, "TopK", kNan},
+    {"aten.kthvalue.default", lower_kthvalue, "TopK, Gather", kNan},
+    {"aten.max.dim", lower_extreme<true>, "ArgMax, GatherElements", kNan},
+    {"aten.median.default", lower_median, "TopK, Gather", ""},
+    {"aten.median.dim", lower_median_dim, "TopK, Gather", kNan},
+    {"aten.min.dim", lower_extreme<false>, "ArgMin, GatherElements", kNan},
+    {"aten.sort.default", lower_sort, "TopK", kNan},
+    {"aten.sort.stable", lower_sort_stable, "TopK", kNan},
+    {"aten.topk.default", lower_topk, "TopK", "always sorted; NaN is not ordered"},
+};
+
+}  // namespace
+
+std::span<const OpRow> sort_ops() { return kRows; }
+
+}  // namespace fairlead::onnx
