@@ -34,7 +34,23 @@ std::vector<std::int64_t> group_sizes(const Inference& inference,
   return found;
 }
 
-// Rule 3: the size of axis 0 that the other arguments have here, if it was theirs in the donor call
+// Rule 3: the shape here of the tensors that had this slot's very shape in the donor call, if they still agree.
+std::optional<std::vector<std::int64_t>> twin_here(const Inference& inference, const std::vector<std::int64_t>& here,
+                                                   const std::vector<std::int64_t>& donor, std::uint32_t slot) {
+  const Slot& own = inference.slots[slot];
+  std::optional<std::vector<std::int64_t>> found;
+  for (std::uint32_t other = 0; other < inference.slots.size(); ++other) {
+    const Slot& at = inference.slots[other];
+    if (other == slot || own.rank == 0 || at.rank != own.rank || here[at.dims] == kMissing) continue;
+    if (!std::equal(donor.begin() + own.dims, donor.begin() + own.dims + own.rank, donor.begin() + at.dims)) continue;
+    std::vector<std::int64_t> shape(here.begin() + at.dims, here.begin() + at.dims + at.rank);
+    if (found && *found != shape) return std::nullopt;
+    found = std::move(shape);
+  }
+  return found;
+}
+
+// Rule 4: the size of axis 0 that the other arguments have here, if it was theirs in the donor call
 // too.
 std::int64_t batch_here(const Inference& inference, const std::vector<std::int64_t>& here,
                         const std::vector<std::int64_t>& donor, std::uint32_t slot) {
@@ -77,6 +93,12 @@ std::vector<std::optional<std::vector<std::int64_t>>> fill(const Calls& calls,
       if (group < 0 || groups[static_cast<std::size_t>(group)] == kMissing) continue;
       shape[axis] = groups[static_cast<std::size_t>(group)];
       known[axis] = true;
+    }
+    if (const auto twin = twin_here(inference, sizes, donor, s); twin && shape[0] != 0) {
+      for (std::uint32_t axis = 0; axis < slot.rank; ++axis) {
+        if (!known[axis]) shape[axis] = (*twin)[axis];
+        known[axis] = true;
+      }
     }
     const bool empty = std::find(shape.begin(), shape.end(), 0) != shape.end();
     if (slot.rank > 0 && !known[0] && shape[0] != 0) {

@@ -135,6 +135,15 @@ TEST_CASE("a missing tensor that never varied fits the batch of the call") {
   CHECK(*filled[1] == Shape{3, 3, 8, 8});
 }
 
+TEST_CASE("a missing tensor follows the one whose shape it had") {
+  Calls calls;
+  add(calls, {{"ids", {2, 7}}, {"types", {2, 7}}, {"image", {2, 7, 5}}});
+  add(calls, {{"ids", {3, 9}}, {"image", {3, 7, 5}}});
+  const Inference inference = infer(calls);
+  const auto filled = fill(calls, inference, sizes_of(calls, inference, 1));
+  CHECK(*filled[1] == Shape{3, 9});
+}
+
 TEST_CASE("arguments that never came together are all inferred") {
   Calls calls;
   add(calls, {{"a", {2}}});
@@ -157,7 +166,7 @@ TEST_CASE("what cannot be one structure is said with call and path") {
   CHECK_THROWS_WITH_AS(
       (void)infer(constants),
       "[infer] Two calls were made with different constant values for n: 3 in call 0, 4 in call 2. "
-      "Observe them apart, or make the value a tensor.",
+      "Observe them apart, make the value a tensor, or leave it out with remove_inputs.",
       Error);
   Calls ranks;
   add(ranks, {{"x", {2}}});
