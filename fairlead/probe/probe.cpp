@@ -143,8 +143,12 @@ class Prober {
 
   std::int64_t up(const Group& group, std::int64_t from) {
     if (group.unit > 1) return from + group.unit;
-    return prime_above(from, taken_);
+    return prime_above(from + step(from), taken_);
   }
+
+  // Large sizes move by a share of themselves: (samples - 8) // 4 cannot be told from its neighbours by
+  // sizes that are close together.
+  static std::int64_t step(std::int64_t size) { return size / 12; }
 
   std::int64_t down(const Group& group, std::int64_t from) {
     if (group.unit > 1) return from - group.unit;
@@ -405,17 +409,18 @@ class Prober {
     std::set<std::int64_t> avoid = used;
     std::int64_t size = group.base;
     if (group.only_down) {
-      for (std::size_t step = 0; step <= k && size > 2; ++step) {
+      for (std::size_t i = 0; i <= k && size > 2; ++i) {
         const std::int64_t lower = prime_below(size, avoid);
         if (lower < 2) break;
         size = lower;
       }
     } else if (k % 3 == 2) {
       size = std::max<std::int64_t>(4, group.base - group.base % 2);
+      size += 2 * step(group.base);
       while (avoid.contains(size) || size == group.base) size += 2;
     } else {
-      for (std::size_t step = 0; step <= k; ++step) {
-        size = prime_above(size, avoid);
+      for (std::size_t i = 0; i <= k; ++i) {
+        size = prime_above(size + step(group.base), avoid);
         avoid.insert(size);
       }
     }

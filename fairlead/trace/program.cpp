@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <unordered_map>
 
 #include "fairlead/base/error.h"
 #include "fairlead/trace/data_sizes.h"
@@ -124,7 +125,17 @@ class Builder {
     return values;
   }
 
+  // In this order: a size of the operator's own inputs, a size of any value made before, a search.
   Expr solve_int(const std::vector<std::int64_t>& observed, std::string_view what) {
+    if (std::all_of(observed.begin(), observed.end(), [&](std::int64_t v) { return v == observed[0]; })) {
+      return pool().constant(observed[0]);
+    }
+    for (const Expr hint : hints_) {
+      auto [it, fresh] = values_.try_emplace(hint);
+      if (fresh) it->second = solver_.values_of(hint);
+      if (it->second == observed) return hint;
+    }
+    if (const auto it = sizes_.find(observed); it != sizes_.end()) return it->second;
     const Solution solution = solver_.solve(observed, hints_);
     if (!solution.found()) {
       std::string seen;
@@ -273,10 +284,7 @@ class Builder {
       node.args.push_back(read_item(at, name));
     }
     if (reads_value(record, node)) return;
-    if (def.random) {
-      program_.assumptions.push_back({"random", node.op + " draws random numbers",
-                                      std::string(node.module), std::string(node.source)});
-    }
+    node.random = def.random;
     if (written != kNoRunValue) {
       add_write(std::move(node), written);
     } else {
@@ -419,7 +427,7 @@ class Builder {
       // unique's inverse (result 1) has the input's shape.
       const bool sized = data && (made.size() != 1 || def.name.find("unique") == std::string::npos);
       node.outputs.push_back(graph().add_value(run_.values[v].dtype, {}));
-      set_shape(node, node.outputs.back(), v, sized ? &*data : nullptr);
+      set_shape(node.outputs.back(), v, sized ? &*data : nullptr);
       made.push_back(v);
     }
     graph().nodes.push_back(std::move(node));
@@ -441,7 +449,7 @@ class Builder {
     for (const Arg& item : arg.items) add_int_hints(item);
   }
 
-  void set_shape(const Node& node, ValueId id, RunValue v, const DataSize* data) {
+  void set_shape(ValueId id, RunValue v, const DataSize* data) {
     std::vector<Expr> shape;
     for (int axis = 0; axis < run_.values[v].rank; ++axis) {
       std::vector<std::int64_t> seen;
@@ -451,8 +459,8 @@ class Builder {
       } else {
         shape.push_back(solve_int(seen, "size " + std::to_string(axis) + " of the result"));
       }
+      if (!is_const(shape.back())) sizes_.try_emplace(std::move(seen), shape.back());
     }
-    (void)node;
     graph().values[id].shape = std::move(shape);
   }
 
@@ -497,6 +505,8 @@ class Builder {
   std::vector<bool> written_;
   std::vector<Expr> hints_;
   std::map<ValueId, Expr> counted_;
+  std::unordered_map<Expr, std::vector<std::int64_t>> values_;  // of hints, by run
+  std::map<std::vector<std::int64_t>, Expr> sizes_;             // sizes of values, by their observed values
   std::size_t op_ = 0;
   int new_symbols_ = 0;
 };

@@ -18,21 +18,6 @@ Val grid(Lowering& b, Expr rows, std::int64_t row_step, Expr columns, std::int64
                       scaled(range(b, columns), column_step)});
 }
 
-// aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)
-void lower_unfold(Lowering& b) {
-  if (b.rank(0) == 0) return b.result(b.unsqueeze(b.in(0), {0}));
-  const std::int64_t axis = b.axis(1);
-  const Val places =
-      grid(b, b.out_shape()[axis], b.constant_int(3), b.integer(2), 1);  // [windows, size]
-  const Val parts = b.op("Gather", {b.in(0), places}, {attr("axis", axis)});
-  std::vector<std::int64_t> perm;
-  for (std::int64_t k = 0; k < b.out_rank(); ++k) {
-    if (k != axis + 1) perm.push_back(k);
-  }
-  perm.push_back(axis + 1);
-  b.result(b.transpose(parts, perm));
-}
-
 std::vector<std::int64_t> pair(Lowering& b, std::size_t i) {
   std::vector<std::int64_t> list = b.constant_ints(i);
   if (list.size() == 1) list.push_back(list[0]);
@@ -144,7 +129,6 @@ constexpr OpRow kRows[] = {
     {"aten.native_channel_shuffle.default", lower_channel_shuffle, "Reshape, Transpose", ""},
     {"aten.pixel_shuffle.default", lower_pixel_shuffle, "Reshape, Transpose", ""},
     {"aten.pixel_unshuffle.default", lower_pixel_unshuffle, "Reshape, Transpose", ""},
-    {"aten.unfold.default", lower_unfold, "Gather, Transpose", ""},
 };
 
 }  // namespace
