@@ -175,6 +175,7 @@ class Lowering {
   [[nodiscard]] std::string scope() const;
   Val symbol(SymbolId id);
   void count_weight_uses();
+  void prune();
 
   const fairlead::Graph& graph_;
   LowerOptions options_;
