@@ -1,6 +1,5 @@
 // Windows taken apart and put together: unfold, fold, and blocks of pixels as channels.
 #include "fairlead/onnx/families.h"
-#include "fairlead/onnx/ops/kernel_dtype.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -16,21 +15,6 @@ Val grid(Lowering& b, Expr rows, std::int64_t row_step, Expr columns, std::int64
   };
   return b.op("Add", {b.unsqueeze(scaled(range(b, rows), row_step), {1}),
                       scaled(range(b, columns), column_step)});
-}
-
-// aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)
-void lower_unfold(Lowering& b) {
-  if (b.rank(0) == 0) return b.result(b.unsqueeze(b.in(0), {0}));
-  const std::int64_t axis = b.axis(1);
-  const Val places =
-      grid(b, b.out_shape()[axis], b.constant_int(3), b.integer(2), 1);  // [windows, size]
-  const Val parts = b.op("Gather", {b.in(0), places}, {attr("axis", axis)});
-  std::vector<std::int64_t> perm;
-  for (std::int64_t k = 0; k < b.out_rank(); ++k) {
-    if (k != axis + 1) perm.push_back(k);
-  }
-  perm.push_back(axis + 1);
-  b.result(b.transpose(parts, perm));
 }
 
 std::vector<std::int64_t> pair(Lowering& b, std::size_t i) {
@@ -50,11 +34,9 @@ void lower_im2col(Lowering& b) {
     shape.insert(shape.begin(), b.expr(1));
     x = b.unsqueeze(x, {0});
   }
-  const Dtype d = b.out_dtype() == Dtype::kBfloat16 ? Dtype::kFloat32 : b.out_dtype();
-  x = b.cast(x, d);
   if (padding[0] != 0 || padding[1] != 0) {
     x = b.op("Pad", {x, b.ints({0, 0, padding[0], padding[1], 0, 0, padding[0], padding[1]}),
-                     b.scalar(0, d)});
+                     b.scalar(0, b.out_dtype())});
   }
   ExprPool& p = b.pool();
   Shape apart = {shape[0], shape[1], b.expr(kernel[0]), b.expr(kernel[1]), nullptr, nullptr};
@@ -76,8 +58,7 @@ void lower_im2col(Lowering& b) {
 //   int[2] stride) -> Tensor
 void lower_col2im(Lowering& b) {
   const bool batched = b.rank(0) == 3;
-  const Dtype d = kernel_dtype(b.out_dtype());
-  Val x = b.in(0, d);
+  Val x = b.in(0);
   if (!batched) x = b.unsqueeze(x, {0});
   const auto padding = pair(b, 4);
   std::vector<Expr> size = b.integers(1);
@@ -144,7 +125,6 @@ constexpr OpRow kRows[] = {
     {"aten.native_channel_shuffle.default", lower_channel_shuffle, "Reshape, Transpose", ""},
     {"aten.pixel_shuffle.default", lower_pixel_shuffle, "Reshape, Transpose", ""},
     {"aten.pixel_unshuffle.default", lower_pixel_unshuffle, "Reshape, Transpose", ""},
-    {"aten.unfold.default", lower_unfold, "Gather, Transpose", ""},
 };
 
 }  // namespace
