@@ -60,10 +60,15 @@ CASES = [
         lambda: (f(3, 6, 4), i(6, 3)),
         "row by row",
     ),
-    Case("aten.index.Tensor", lambda x, k: x[k], lambda: (f(5, 3), torch.tensor(2)), "0-d"),
     Case(
         "aten.index.Tensor",
-        lambda x, k, j: x[k, :, j],
+        lambda x, k: torch.ops.aten.index(x, [k]),
+        lambda: (f(5, 3), torch.tensor(2)),
+        "0-d",
+    ),
+    Case(
+        "aten.index.Tensor",
+        lambda x, k, j: torch.ops.aten.index(x, [k, None, j]),
         lambda: (f(5, 3, 4), torch.tensor(2), i(4, 6)),
         "0-d with another",
     ),
@@ -119,6 +124,7 @@ CASES = [
         lambda x, k: x.gather(-1, k),
         lambda: (f(4, 5, 3), i(3, 2, 5, 6)),
         "smaller index",
+        fixed=True,
     ),
     Case("aten.gather.default", lambda x, k: x.gather(0, k), lambda: (m(4, 5), i(4, 3, 5)), "bools"),
     Case(
