@@ -115,6 +115,7 @@ CASES = [
         "last",
         fixed=True,
     ),
+    Case(VECTOR, lambda x: F.normalize(x, dim=-1), f(3, 4), "normalize"),
     Case(VECTOR, lambda x: torch.linalg.vector_norm(x), f(3, 4, 5)),
     Case(
         VECTOR, lambda x: torch.linalg.vector_norm(x, 1, dim=-1, keepdim=True), f(3, 4, 5), "order 1, keepdim"
