@@ -12,8 +12,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -119,6 +121,11 @@ class Lowering {
              Attributes attributes = {}, std::string_view domain = {});
   // Like op, for operators whose result differs each time (random): never shared.
   Val fresh_op(std::string_view type, const Inputs& inputs, Attributes attributes, Dtype dtype);
+  // The body of a Loop, If or Scan: nodes emitted by `build` belong to it, and may use values from
+  // outside. `build` gets the body's inputs (types and, where known, shapes; their names are given)
+  // and gives its outputs.
+  [[nodiscard]] std::shared_ptr<Graph> body(std::vector<TensorInfo> inputs,
+                                            const std::function<Inputs(const Inputs&)>& build);
 
   [[nodiscard]] Dtype dtype_of(Val v) const { return model_.tensors[v.id].dtype; }
   // The constant bytes behind v, or nullptr: initializers of the model and emitted constants.
