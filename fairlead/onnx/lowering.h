@@ -11,6 +11,7 @@
 // Emitting twice the same node gives the same value back, so shape arithmetic is never repeated.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -42,9 +43,6 @@ using Attributes = std::vector<Attribute>;
 [[nodiscard]] Attribute attr(std::string_view name, float value);
 [[nodiscard]] Attribute attr(std::string_view name, std::string_view value);
 [[nodiscard]] Attribute attr(std::string_view name, std::vector<std::int64_t> value);
-[[nodiscard]] inline Attribute attr(std::string_view name, const char* value) {
-  return attr(name, std::string_view(value));  // not a bool
-}
 [[nodiscard]] inline Attribute attr(std::string_view name, int value) {
   return attr(name, static_cast<std::int64_t>(value));
 }
@@ -113,6 +111,14 @@ class Lowering {
   void result(Val v) { result(0, v); }
   void result(std::size_t k, Val v);  // cast to the observed dtype where it differs
 
+  // ---- Complex numbers: a pair of real tensors, joined (last dimension 2) only where a node asks for it -----
+  // What `in` gives for a complex tensor is joined; these give its parts, in their own dtype.
+  [[nodiscard]] bool is_complex_arg(std::size_t i) const;
+  [[nodiscard]] Val part(std::size_t i, int k);  // 0: real, 1: imaginary
+  void result_parts(std::size_t k, Val re, Val im);
+  // Runs a lowering on the real parts and then on the imaginary parts of every complex value.
+  void run_by_parts(LowerFn lower);
+
   // ---- Emitting -------------------------------------------------------------------------------------
   // One result. Its dtype follows the operator (Equal -> bool, Shape -> int64, Cast -> `to`, else the
   // first input's, for Where the second's) unless `dtype` says otherwise.
@@ -173,6 +179,8 @@ class Lowering {
               Attributes attributes, std::string_view domain, bool shared);
   [[nodiscard]] const Arg& arg(std::size_t i) const;
   [[nodiscard]] Val value(ValueId id);
+  [[nodiscard]] Val part_of(ValueId id, int k);
+  [[nodiscard]] Dtype seen(Dtype dtype) const;
   [[nodiscard]] Val arg_number(const Arg& a, Dtype dtype);
   [[nodiscard]] TensorId new_tensor(Dtype dtype, std::string name);
   [[nodiscard]] std::string unique(std::string name);
@@ -186,6 +194,8 @@ class Lowering {
   const fairlead::Node* node_ = nullptr;
   std::vector<Val> values_;       // by ValueId
   std::vector<bool> used_;        // by ValueId
+  std::unordered_map<ValueId, std::array<Val, 2>> parts_;  // of complex values
+  int part_ = -1;                 // while a lowering runs by parts
   std::unordered_map<std::string, std::vector<TensorId>> emitted_;
   std::unordered_map<std::string, int> names_;
   std::unordered_map<std::string, TensorId> constants_;  // by dtype, dims, strides, bytes or pointer

@@ -29,6 +29,8 @@ def define(func) -> tuple:
     alias = VIEW if any(r.alias_info is not None for r in schema.returns) and not written else NEVER
     if base in RESHAPED_IN_PLACE:
         name = name.replace(f".{base}.", f".{base[:-1]}.")
+        if name == "aten.transpose.default":
+            name = "aten.transpose.int"  # the only one whose overload is called otherwise
         return (name, "", params, -1, False, VIEW, False, base in NEEDS_STRIDES)
     functional, drops = "", False
     if written:
