@@ -46,10 +46,6 @@ using Attributes = std::vector<Attribute>;
 [[nodiscard]] inline Attribute attr(std::string_view name, int value) {
   return attr(name, static_cast<std::int64_t>(value));
 }
-// Without this a literal would convert to bool.
-[[nodiscard]] inline Attribute attr(std::string_view name, const char* value) {
-  return attr(name, std::string_view(value));
-}
 [[nodiscard]] inline Attribute attr(std::string_view name, bool value) {
   return attr(name, static_cast<std::int64_t>(value));
 }
@@ -205,7 +201,13 @@ class Lowering {
 
 // Every row of every family, sorted by name. Throws Error(kInternal) on a duplicate.
 [[nodiscard]] std::span<const OpRow> op_rows();
+// The row of that name: a registered one before one of the families.
 [[nodiscard]] const OpRow* find_op(std::string_view aten);
+
+// Adds a row for an operator of one's own ("mylib.myop.default"), or replaces one. Not while a graph is
+// being lowered. The texts are copied.
+void register_op(const OpRow& row);
+void unregister_op(std::string_view aten);
 
 // Throws Error(kUnsupported) that lists every missing operator with count, first module and source.
 [[nodiscard]] Model lower_graph(const fairlead::Graph& graph, const LowerOptions& options);
