@@ -10,12 +10,16 @@ namespace fairlead::onnx {
 
 [[nodiscard]] std::vector<std::span<const OpRow>> families();
 
+// Lowers a node that takes or gives complex numbers; `plain` is its row for real ones.
+void lower_complex(Lowering& b, LowerFn plain);
+
 // X(function): every family's table, in the order of the file names.
 #define FAIRLEAD_FAMILIES(X) \
   X(activation_ops)          \
   X(adaptive_ops)            \
   X(attention_ops)           \
   X(compare_ops)             \
+  X(complex_ops)             \
   X(conv_ops)                \
   X(convert_ops)             \
   X(count_ops)               \

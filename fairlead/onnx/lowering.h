@@ -11,6 +11,7 @@
 // Emitting twice the same node gives the same value back, so shape arithmetic is never repeated.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -44,9 +45,6 @@ using Attributes = std::vector<Attribute>;
 [[nodiscard]] Attribute attr(std::string_view name, float value);
 [[nodiscard]] Attribute attr(std::string_view name, std::string_view value);
 [[nodiscard]] Attribute attr(std::string_view name, std::vector<std::int64_t> value);
-[[nodiscard]] inline Attribute attr(std::string_view name, const char* value) {
-  return attr(name, std::string_view(value));  // not a bool
-}
 [[nodiscard]] inline Attribute attr(std::string_view name, int value) {
   return attr(name, static_cast<std::int64_t>(value));
 }
@@ -110,6 +108,14 @@ class Lowering {
   [[nodiscard]] int out_rank(std::size_t k = 0) const { return static_cast<int>(out_shape(k).size()); }
   void result(Val v) { result(0, v); }
   void result(std::size_t k, Val v);  // cast to the observed dtype where it differs
+
+  // ---- Complex numbers: a pair of real tensors, joined (last dimension 2) only where a node asks for it -----
+  // What `in` gives for a complex tensor is joined; these give its parts, in their own dtype.
+  [[nodiscard]] bool is_complex_arg(std::size_t i) const;
+  [[nodiscard]] Val part(std::size_t i, int k);  // 0: real, 1: imaginary
+  void result_parts(std::size_t k, Val re, Val im);
+  // Runs a lowering on the real parts and then on the imaginary parts of every complex value.
+  void run_by_parts(LowerFn lower);
 
   // ---- Emitting -------------------------------------------------------------------------------------
   // One result. Its dtype follows the operator (Equal -> bool, Shape -> int64, Cast -> `to`, else the
@@ -176,6 +182,8 @@ class Lowering {
               Attributes attributes, std::string_view domain, bool shared);
   [[nodiscard]] const Arg& arg(std::size_t i) const;
   [[nodiscard]] Val value(ValueId id);
+  [[nodiscard]] Val part_of(ValueId id, int k);
+  [[nodiscard]] Dtype seen(Dtype dtype) const;
   [[nodiscard]] Val arg_number(const Arg& a, Dtype dtype);
   [[nodiscard]] TensorId new_tensor(Dtype dtype, std::string name);
   [[nodiscard]] std::string unique(std::string name);
@@ -190,6 +198,8 @@ class Lowering {
   const fairlead::Node* node_ = nullptr;
   std::vector<Val> values_;       // by ValueId
   std::vector<bool> used_;        // by ValueId
+  std::unordered_map<ValueId, std::array<Val, 2>> parts_;  // of complex values
+  int part_ = -1;                 // while a lowering runs by parts
   std::unordered_map<std::string, std::vector<TensorId>> emitted_;
   std::unordered_map<std::string, int> names_;
   std::unordered_map<std::string, TensorId> constants_;  // by dtype, dims, strides, bytes or pointer
@@ -199,7 +209,13 @@ class Lowering {
 
 // Every row of every family, sorted by name. Throws Error(kInternal) on a duplicate.
 [[nodiscard]] std::span<const OpRow> op_rows();
+// The row of that name: a registered one before one of the families.
 [[nodiscard]] const OpRow* find_op(std::string_view aten);
+
+// Adds a row for an operator of one's own ("mylib.myop.default"), or replaces one. Not while a graph is
+// being lowered. The texts are copied.
+void register_op(const OpRow& row);
+void unregister_op(std::string_view aten);
 
 // Throws Error(kUnsupported) that lists every missing operator with count, first module and source.
 [[nodiscard]] Model lower_graph(const fairlead::Graph& graph, const LowerOptions& options);

@@ -32,6 +32,8 @@ class OnnxSession:
 
     def value(self, tensor: torch.Tensor):
         tensor = tensor.detach().contiguous()
+        if tensor.is_complex():  # pairs of real numbers, as the file has them
+            tensor = torch.view_as_real(tensor.resolve_conj())
         if tensor.dtype in NUMPY_LESS:
             raw = tensor.view(torch.int16 if tensor.element_size() == 2 else torch.uint8).numpy()
             return self.ort.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, NUMPY_LESS[tensor.dtype])
