@@ -272,7 +272,7 @@ class Builder {
       }
       node.args.push_back(read_item(at, name));
     }
-    if (def.name == "aten.as_strided.default") add_strides(record, node);
+    if (def.name.starts_with("aten.as_strided")) add_strides(record, node);
     if (reads_value(record, node)) return;
     if (def.random) {
       program_.assumptions.push_back({"random", node.op + " draws random numbers",
