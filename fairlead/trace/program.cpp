@@ -6,8 +6,11 @@
 #include "fairlead/trace/program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <map>
+#include <unordered_map>
 
 #include "fairlead/base/error.h"
 #include "fairlead/trace/data_sizes.h"
@@ -124,7 +127,17 @@ class Builder {
     return values;
   }
 
+  // In this order: a size of the operator's own inputs, a size of any value made before, a search.
   Expr solve_int(const std::vector<std::int64_t>& observed, std::string_view what) {
+    if (std::all_of(observed.begin(), observed.end(), [&](std::int64_t v) { return v == observed[0]; })) {
+      return pool().constant(observed[0]);
+    }
+    for (const Expr hint : hints_) {
+      auto [it, fresh] = values_.try_emplace(hint);
+      if (fresh) it->second = solver_.values_of(hint);
+      if (it->second == observed) return hint;
+    }
+    if (const auto it = sizes_.find(observed); it != sizes_.end()) return it->second;
     const Solution solution = solver_.solve(observed, hints_);
     if (!solution.found()) {
       std::string seen;
@@ -194,7 +207,8 @@ class Builder {
       return v == seen[0] || (v != v && seen[0] != seen[0]);
     });
     if (constant) return;
-    const auto solution = solver_.solve_float(seen);
+    auto solution = solver_.solve_float(seen);
+    if (!solution) solution = solve_fraction(seen);
     if (!solution) {
       std::string text;
       for (const double v : seen) text += (text.empty() ? "" : ", ") + std::to_string(v);
@@ -206,6 +220,22 @@ class Builder {
     arg.number = solution->coefficient;
     arg.expr = solution->base;
     arg.power = solution->power;
+  }
+
+  // h - 0.5 and its kin: an integer expression divided by a small power of two.
+  std::optional<FloatSolution> solve_fraction(const std::vector<double>& seen) {
+    for (const double scale : {1.0, 2.0, 4.0, 8.0}) {
+      std::vector<std::int64_t> whole;
+      for (const double v : seen) {
+        const double scaled = v * scale;
+        if (scaled != std::floor(scaled) || std::abs(scaled) > 1e12) break;
+        whole.push_back(static_cast<std::int64_t>(scaled));
+      }
+      if (whole.size() != seen.size()) continue;
+      const Solution solution = solver_.solve(whole, hints_);
+      if (solution.found()) return FloatSolution{1 / scale, solution.expr, 1};
+    }
+    return std::nullopt;
   }
 
   // ---- values ---------------------------------------------------------------------------------
@@ -274,10 +304,7 @@ class Builder {
     }
     if (def.name.starts_with("aten.as_strided")) add_strides(record, node);
     if (reads_value(record, node)) return;
-    if (def.random) {
-      program_.assumptions.push_back({"random", node.op + " draws random numbers",
-                                      std::string(node.module), std::string(node.source)});
-    }
+    node.random = def.random;
     if (written != kNoRunValue) {
       add_write(std::move(node), written);
     } else {
@@ -366,11 +393,26 @@ class Builder {
       reads = true;
       if (kind == ItemKind::kFloat) {
         read_number(node, over_runs(at, true, [](const Item& i) { return i.f; }), element++);
+      } else if (kind == ItemKind::kBool) {
+        read_flag(node, over_runs(at, true, [](const Item& i) { return i.i; }));
       } else {
         read_number(node, over_runs(at, true, [](const Item& i) { return i.i; }), element++);
       }
     }
     return reads;
+  }
+
+  // if x.sum() > 0: what the model did after that answer is the program. Where both answers were
+  // seen the runs did not part, so nothing is assumed.
+  void read_flag(const Node& node, const std::vector<std::int64_t>& seen) {
+    if (!tainted_args()) return;
+    for (const std::int64_t v : seen) {
+      if (v != seen[0]) return;
+    }
+    program_.assumptions.push_back({"read",
+                                    std::string("read ") + (seen[0] != 0 ? "True" : "False") +
+                                        " from a tensor in every run and may go by it",
+                                    std::string(node.module), std::string(node.source)});
   }
 
   template <typename T>
@@ -380,7 +422,8 @@ class Builder {
     if (!varies) {
       if (tainted_args()) {
         program_.assumptions.push_back({"read",
-                                        node.op + " read " + number_text(seen[0]) + " in every run",
+                                        "read " + number_text(seen[0]) +
+                                            " from a tensor in every run and may go by it",
                                         std::string(node.module), std::string(node.source)});
       }
       return;
@@ -436,7 +479,7 @@ class Builder {
       const RunValue v = static_cast<RunValue>(item.i);
       const auto data = data_size(graph(), node, made.size());
       node.outputs.push_back(graph().add_value(run_.values[v].dtype, {}));
-      set_shape(node, node.outputs.back(), v, data ? &*data : nullptr);
+      set_shape(node.outputs.back(), v, data ? &*data : nullptr);
       made.push_back(v);
     }
     graph().nodes.push_back(std::move(node));
@@ -458,7 +501,7 @@ class Builder {
     for (const Arg& item : arg.items) add_int_hints(item);
   }
 
-  void set_shape(const Node& node, ValueId id, RunValue v, const DataSize* data) {
+  void set_shape(ValueId id, RunValue v, const DataSize* data) {
     std::vector<Expr> shape;
     for (int axis = 0; axis < run_.values[v].rank; ++axis) {
       std::vector<std::int64_t> seen;
@@ -468,8 +511,8 @@ class Builder {
       } else {
         shape.push_back(solve_int(seen, "size " + std::to_string(axis) + " of the result"));
       }
+      if (!is_const(shape.back())) sizes_.try_emplace(std::move(seen), shape.back());
     }
-    (void)node;
     graph().values[id].shape = std::move(shape);
   }
 
@@ -514,6 +557,8 @@ class Builder {
   std::vector<bool> written_;
   std::vector<Expr> hints_;
   std::map<ValueId, Expr> counted_;
+  std::unordered_map<Expr, std::vector<std::int64_t>> values_;  // of hints, by run
+  std::map<std::vector<std::int64_t>, Expr> sizes_;             // sizes of values, by their observed values
   std::size_t op_ = 0;
   int new_symbols_ = 0;
 };

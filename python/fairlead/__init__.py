@@ -30,8 +30,16 @@ _LAZY = {
     "export": "fairlead.pipeline",
     "ExportResult": "fairlead.pipeline",
     "Contract": "fairlead.contract",
+    "InputObserver": "fairlead.observer",
     "get_leaf_tensors": "fairlead.leaves",
+    "make_dynamic_cache": "fairlead.caches",
+    "make_encoder_decoder_cache": "fairlead.caches",
+    "make_static_cache": "fairlead.caches",
+    "observe": "fairlead.observer",
+    "output_names": "fairlead.leaves",
+    "register_flattening_functions": "fairlead.caches",
     "replace_leaf_tensors": "fairlead.leaves",
+    "string_type": "fairlead.structure_text",
 }
 
 __all__ = [
@@ -42,7 +50,15 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        value = getattr(importlib.import_module(_LAZY[name]), name)
+        try:
+            value = getattr(importlib.import_module(_LAZY[name]), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "torch":
+                raise
+            raise ImportError(
+                f"[fairlead] Expected PyTorch for fairlead.{name}, but it cannot be imported ({error}). "
+                "Install it with pip install torch."
+            ) from None
         globals()[name] = value
         return value
     raise AttributeError(f"module 'fairlead' has no attribute {name!r}")

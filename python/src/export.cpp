@@ -129,6 +129,11 @@ void init_export(nb::module_& m) {
                      for (const Assumption& a : h.program.assumptions) {
                        list.append(nb::make_tuple(a.kind, a.what, a.module, a.source));
                      }
+                     for (const Node& node : h.program.graph.nodes) {
+                       if (!node.random) continue;
+                       list.append(nb::make_tuple("random", node.op + " draws random numbers",
+                                                  std::string(node.module), std::string(node.source)));
+                     }
                      return list;
                    })
       .def_prop_ro("written_inputs", [](const ProgramHandle& h) { return h.program.written_inputs; })
@@ -159,6 +164,7 @@ void init_export(nb::module_& m) {
       .def_prop_ro("model_bytes", [](const onnx::StagedModel& s) { return s.result().model_bytes; })
       .def_prop_ro("external_bytes", [](const onnx::StagedModel& s) { return s.result().external_bytes; })
       .def_prop_ro("external_path", [](const onnx::StagedModel& s) { return s.result().external_path; })
+      .def("add_metadata", &onnx::StagedModel::add_metadata, "key"_a, "value"_a)
       .def("commit", &onnx::StagedModel::commit)
       .def("discard", &onnx::StagedModel::discard);
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
