@@ -1,4 +1,4 @@
-"""Writing by index: index_put, scatter and their relatives, and the scatters that writes through views become."""
+"""Writing by index: index_put, scatter and relatives, and the scatters that writes through views become."""
 
 import torch
 
