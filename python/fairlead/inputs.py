@@ -93,11 +93,15 @@ def base_call(calls: list[Call]) -> Call:
     for call in calls:
         if all(t.numel() for t in call.tensors):
             return call
-    name, tensor = next((n, t) for n, t in zip(first.names, first.tensors, strict=True) if not t.numel())
-    raise InvalidInput(
-        f"[export] Expected an example without empty tensors, got {name} of shape {list(tensor.shape)}. "
-        "Give an example in which every dimension is at least 1: other sizes are made from it."
-    )
+    # A cache may hold parts that are still empty; they stay so. An argument of its own may not.
+    arguments = first.named
+    for name, tensor in zip(first.names, first.tensors, strict=True):
+        if not tensor.numel() and isinstance(arguments.get(name), torch.Tensor):
+            raise InvalidInput(
+                f"[export] Expected an example without empty tensors, got {name} of shape {list(tensor.shape)}. "
+                "Give an example in which every dimension is at least 1: other sizes are made from it."
+            )
+    return first
 
 
 def described(tensor: torch.Tensor) -> str:
