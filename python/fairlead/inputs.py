@@ -40,7 +40,9 @@ def normalise(model: torch.nn.Module, inputs: Any) -> list[Call]:
     """A tensor, tuple, dict, or list of such calls -> calls with named arguments."""
     if isinstance(inputs, list):
         if not inputs:
-            raise InvalidInput("[export] Expected at least one example call, got an empty list. Give one tuple or dict per call.")
+            raise InvalidInput(
+                "[export] Expected at least one example call, got an empty list. Give one tuple or dict per call."
+            )
         if all(isinstance(call, (tuple, dict)) for call in inputs):
             return [one_call(model, call) for call in inputs]
         raise InvalidInput(
@@ -79,7 +81,9 @@ def base_call(calls: list[Call]) -> Call:
         one_sided = [n for n in first.names if n not in other.names] + [n for n in other.names if n not in first.names]
         if one_sided:
             raise InvalidInput(
-                f"[export] Expected calls with the same tensors, but {one_sided[0]} is in one of call 0 and call {number} only. "
+                f"[export] Expected calls with the same tensors, but {one_sided[0]} is in one of call 0 and "
+                ""
+                f"call {number} only. "
                 "Give every call the same arguments."
             )
         for name, a, b in zip(first.names, first.tensors, (other.tensor(n) for n in first.names), strict=True):
@@ -125,8 +129,12 @@ def check_kinds(value: Any, path: str = "") -> None:
     """Strings and objects that nothing knows how to take apart are refused, with their path."""
     if isinstance(value, str):
         raise InvalidInput(
-            f"[export] Expected tensors, numbers, None or containers of them as inputs, got the string {value[:40]!r} at "
-            f"{path or 'the top'}. Bind it with functools.partial or a wrapper module: a string cannot be an ONNX input."
+            "[export] Expected tensors, numbers, None or containers of them as inputs, got the string "
+            ""
+            f"{value[:40]!r} at "
+            f"{path or 'the top'}. Bind it with functools.partial or a wrapper module: a string cannot be an "
+            ""
+            "ONNX input."
         )
     if isinstance(value, (*PLAIN, *SKIPPED)) or kind_of(value) is not Kind.NOT:
         return
@@ -142,7 +150,9 @@ def check_kinds(value: Any, path: str = "") -> None:
 
 def check_tensors(leaves: dict[str, torch.Tensor], model: torch.nn.Module) -> None:
     if not leaves:
-        raise InvalidInput("[export] Expected at least one tensor among the inputs, got none. Pass the model's tensors.")
+        raise InvalidInput(
+            "[export] Expected at least one tensor among the inputs, got none. Pass the model's tensors."
+        )
     first_name, first = next(iter(leaves.items()))
     placed = [(f"the model's {name}", p) for name, p in model.named_parameters()]
     placed += [(f"the model's {name}", b) for name, b in model.named_buffers()]
@@ -150,8 +160,12 @@ def check_tensors(leaves: dict[str, torch.Tensor], model: torch.nn.Module) -> No
     for name, tensor in [*placed, *leaves.items()]:
         if tensor.device != owner.device:
             raise InvalidInput(
-                f"[export] Expected all tensors on one device, got {name} on {tensor.device} and {what} on {owner.device}. "
-                "Move model and inputs to the CPU with .cpu()" + META * ("meta" in (tensor.device.type, owner.device.type)) + "."
+                f"[export] Expected all tensors on one device, got {name} on {tensor.device} and {what} on "
+                ""
+                f"{owner.device}. "
+                "Move model and inputs to the CPU with .cpu()"
+                + META * ("meta" in (tensor.device.type, owner.device.type))
+                + "."
             )
     if owner.device.type != "cpu":
         raise InvalidInput(

@@ -95,7 +95,9 @@ def export(
     >>> result = fairlead.export(model, {"input_ids": ids}, "model.onnx")
     >>> print(result.contract)
     """
-    show = progress if callable(progress) else (lambda what: print(f"fairlead: {what}", flush=True)) if progress else None
+    show = (
+        progress if callable(progress) else (lambda what: print(f"fairlead: {what}", flush=True)) if progress else None
+    )
     return _Export(model, inputs, path, locals_of(locals()), Progress(show)).run()
 
 
@@ -161,7 +163,9 @@ class _Export:
             given = list(self.options["input_names"])
             if len(given) != len(call.names):
                 raise _core.InvalidInput(
-                    f"[export] Expected {len(call.names)} input_names, one per tensor ({shown(call.names)}), got {len(given)}."
+                    f"[export] Expected {len(call.names)} input_names, one per tensor ({shown(call.names)}), "
+                    ""
+                    f"got {len(given)}."
                 )
             self.input_names = given
         asked = requests(call, self.options["dynamic_shapes"])
@@ -203,7 +207,9 @@ class _Export:
         both = set(given) & set(self.input_names)
         if both:
             raise _core.InvalidInput(
-                f"[export] Expected different names for inputs and outputs, got {sorted(both)[0]!r} in both. Rename one."
+                f"[export] Expected different names for inputs and outputs, got {sorted(both)[0]!r} in both. "
+                ""
+                "Rename one."
             )
         return list(given)
 
@@ -273,7 +279,9 @@ class _Export:
             if not row["ok"]:
                 self.refuse(recording, probed, contract, row, values, seed - 1000)
         worst = max((r["scaled"] for r in rows), default=0.0)
-        settings = "; ".join(", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] == "unseen")
+        settings = "; ".join(
+            ", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] == "unseen"
+        )
         what = "shapes and types only, it draws random numbers" if random else f"worst difference {worst:.2g}"
         contract.verified = "in ONNX Runtime at the example" + (f" and at {settings}" if settings else "") + f": {what}"
         for values in refused:
@@ -291,7 +299,9 @@ class _Export:
         if outcome.parted is not None:
             _, before, now = outcome.parted
             raise _core.Diverged(
-                f"[verify] Expected the model to execute the same operators at every size, but at {at} it executes {now} "
+                f"[verify] Expected the model to execute the same operators at every size, but at {at} it "
+                ""
+                f"executes {now} "
                 f"where it executed {before}: it branches on a size or a value there. {nothing} "
                 'Fix that dimension, or give its bounds, with dynamic_shapes={..: {0: Dim("n", min=.., max=..)}}.'
             )
