@@ -5,11 +5,17 @@
 // base: errors and element types.
 #include "fairlead/base/dtype.h"
 #include "fairlead/base/error.h"
+// tree: nested structures of tensors and constants, and how they align.
+#include "fairlead/tree/merge.h"
+#include "fairlead/tree/tree.h"
 // symbol: integer expressions over named sizes, and the solver that finds them.
 #include "fairlead/symbol/expr.h"
 #include "fairlead/symbol/solve.h"
 // graph: one SSA graph of values with exact symbolic shapes.
 #include "fairlead/graph/graph.h"
+// observe: the calls of a model, and what they say about its sizes.
+#include "fairlead/observe/calls.h"
+#include "fairlead/observe/infer.h"
 // trace: recorded runs, and the program that they have in common.
 #include "fairlead/trace/program.h"
 #include "fairlead/trace/run.h"

@@ -55,6 +55,7 @@ struct Node {
   std::vector<ValueId> outputs;  // kNoValue for a result that is None
   std::string_view module;       // "model.layers.0.self_attn", kept in Graph::names
   std::string_view source;       // "modeling_llama.py:246"
+  bool random = false;           // its results are drawn anew each time
 };
 
 // Bytes of a constant. `strides` are in elements; empty means contiguous.

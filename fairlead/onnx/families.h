@@ -13,8 +13,10 @@ namespace fairlead::onnx {
 // X(function): every family's table, in the order of the file names.
 #define FAIRLEAD_FAMILIES(X) \
   X(activation_ops)          \
+  X(adaptive_ops)            \
   X(attention_ops)           \
   X(compare_ops)             \
+  X(conv_ops)                \
   X(convert_ops)             \
   X(count_ops)               \
   X(create_ops)              \
@@ -23,13 +25,19 @@ namespace fairlead::onnx {
   X(linear_ops)              \
   X(math_ops)                \
   X(norm_ops)                \
+  X(pad_ops)                 \
+  X(pool_ops)                \
   X(product_ops)             \
   X(random_ops)              \
+  X(recurrent_ops)           \
   X(reduce_ops)              \
+  X(resize_ops)              \
   X(scatter_ops)             \
   X(sort_ops)                \
   X(unary_ops)               \
-  X(view_ops)
+  X(vector_norm_ops)         \
+  X(view_ops)                \
+  X(window_ops)
 
 #define X(function) [[nodiscard]] std::span<const OpRow> function();
 FAIRLEAD_FAMILIES(X)

@@ -6,8 +6,11 @@
 #include "fairlead/trace/program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <map>
+#include <unordered_map>
 
 #include "fairlead/base/error.h"
 #include "fairlead/trace/data_sizes.h"
@@ -124,7 +127,17 @@ class Builder {
     return values;
   }
 
+  // In this order: a size of the operator's own inputs, a size of any value made before, a search.
   Expr solve_int(const std::vector<std::int64_t>& observed, std::string_view what) {
+    if (std::all_of(observed.begin(), observed.end(), [&](std::int64_t v) { return v == observed[0]; })) {
+      return pool().constant(observed[0]);
+    }
+    for (const Expr hint : hints_) {
+      auto [it, fresh] = values_.try_emplace(hint);
+      if (fresh) it->second = solver_.values_of(hint);
+      if (it->second == observed) return hint;
+    }
+    if (const auto it = sizes_.find(observed); it != sizes_.end()) return it->second;
     const Solution solution = solver_.solve(observed, hints_);
     if (!solution.found()) {
       std::string seen;
@@ -194,7 +207,8 @@ class Builder {
       return v == seen[0] || (v != v && seen[0] != seen[0]);
     });
     if (constant) return;
-    const auto solution = solver_.solve_float(seen);
+    auto solution = solver_.solve_float(seen);
+    if (!solution) solution = solve_fraction(seen);
     if (!solution) {
       std::string text;
       for (const double v : seen) text += (text.empty() ? "" : ", ") + std::to_string(v);
@@ -206,6 +220,22 @@ class Builder {
     arg.number = solution->coefficient;
     arg.expr = solution->base;
     arg.power = solution->power;
+  }
+
+  // h - 0.5 and its kin: an integer expression divided by a small power of two.
+  std::optional<FloatSolution> solve_fraction(const std::vector<double>& seen) {
+    for (const double scale : {1.0, 2.0, 4.0, 8.0}) {
+      std::vector<std::int64_t> whole;
+      for (const double v : seen) {
+        const double scaled = v * scale;
+        if (scaled != std::floor(scaled) || std::abs(scaled) > 1e12) break;
+        whole.push_back(static_cast<std::int64_t>(scaled));
+      }
+      if (whole.size() != seen.size()) continue;
+      const Solution solution = solver_.solve(whole, hints_);
+      if (solution.found()) return FloatSolution{1 / scale, solution.expr, 1};
+    }
+    return std::nullopt;
   }
 
   // ---- values ---------------------------------------------------------------------------------
@@ -272,16 +302,32 @@ class Builder {
       }
       node.args.push_back(read_item(at, name));
     }
+    if (def.name == "aten.as_strided.default") add_strides(record, node);
     if (reads_value(record, node)) return;
-    if (def.random) {
-      program_.assumptions.push_back({"random", node.op + " draws random numbers",
-                                      std::string(node.module), std::string(node.source)});
-    }
+    node.random = def.random;
     if (written != kNoRunValue) {
       add_write(std::move(node), written);
     } else {
-      add_results(record, def, std::move(node));
+      add_results(record, std::move(node));
     }
+  }
+
+  // as_strided reads memory: the strides and the offset of its tensor become its last argument.
+  void add_strides(const OpRecord& record, Node& node) {
+    const auto v = static_cast<RunValue>(run_.items[record.items].i);
+    const auto it = run_.strides.find(v);
+    if (it == run_.strides.end()) return;
+    Arg list;
+    list.kind = ArgKind::kList;
+    for (std::size_t k = 0; k < it->second.size(); ++k) {
+      std::vector<std::int64_t> seen;
+      for (const Run* run : request_.runs) seen.push_back(run->strides.at(v).at(k));
+      Arg stride;
+      stride.kind = ArgKind::kInt;
+      stride.expr = solve_int(seen, "a stride");
+      list.items.push_back(std::move(stride));
+    }
+    node.args.push_back(std::move(list));
   }
 
   // An operator whose arguments no input decides, with the same integers in every run: its kept
@@ -418,10 +464,9 @@ class Builder {
     functional_.write(written, out);
   }
 
-  void add_results(const OpRecord& record, const OpDef& def, Node node) {
+  void add_results(const OpRecord& record, Node node) {
     for (const Arg& arg : node.args) add_int_hints(arg);
     for (const Expr e : size_hints(pool(), graph(), node)) hints_.insert(hints_.begin(), e);
-    const auto data = data_size(graph(), node);
     std::vector<RunValue> made;
     for (std::uint32_t k = 0; k < record.result_count; ++k) {
       const Item& item = run_.items[record.results + k];
@@ -432,10 +477,9 @@ class Builder {
         continue;
       }
       const RunValue v = static_cast<RunValue>(item.i);
-      // unique's inverse (result 1) has the input's shape.
-      const bool sized = data && (made.size() != 1 || def.name.find("unique") == std::string::npos);
+      const auto data = data_size(graph(), node, made.size());
       node.outputs.push_back(graph().add_value(run_.values[v].dtype, {}));
-      set_shape(node, node.outputs.back(), v, sized ? &*data : nullptr);
+      set_shape(node.outputs.back(), v, data ? &*data : nullptr);
       made.push_back(v);
     }
     graph().nodes.push_back(std::move(node));
@@ -457,7 +501,7 @@ class Builder {
     for (const Arg& item : arg.items) add_int_hints(item);
   }
 
-  void set_shape(const Node& node, ValueId id, RunValue v, const DataSize* data) {
+  void set_shape(ValueId id, RunValue v, const DataSize* data) {
     std::vector<Expr> shape;
     for (int axis = 0; axis < run_.values[v].rank; ++axis) {
       std::vector<std::int64_t> seen;
@@ -467,8 +511,8 @@ class Builder {
       } else {
         shape.push_back(solve_int(seen, "size " + std::to_string(axis) + " of the result"));
       }
+      if (!is_const(shape.back())) sizes_.try_emplace(std::move(seen), shape.back());
     }
-    (void)node;
     graph().values[id].shape = std::move(shape);
   }
 
@@ -513,6 +557,8 @@ class Builder {
   std::vector<bool> written_;
   std::vector<Expr> hints_;
   std::map<ValueId, Expr> counted_;
+  std::unordered_map<Expr, std::vector<std::int64_t>> values_;  // of hints, by run
+  std::map<std::vector<std::int64_t>, Expr> sizes_;             // sizes of values, by their observed values
   std::size_t op_ = 0;
   int new_symbols_ = 0;
 };

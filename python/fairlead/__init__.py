@@ -30,8 +30,16 @@ _LAZY = {
     "export": "fairlead.pipeline",
     "ExportResult": "fairlead.pipeline",
     "Contract": "fairlead.contract",
+    "InputObserver": "fairlead.observer",
     "get_leaf_tensors": "fairlead.leaves",
+    "make_dynamic_cache": "fairlead.caches",
+    "make_encoder_decoder_cache": "fairlead.caches",
+    "make_static_cache": "fairlead.caches",
+    "observe": "fairlead.observer",
+    "output_names": "fairlead.leaves",
+    "register_flattening_functions": "fairlead.caches",
     "replace_leaf_tensors": "fairlead.leaves",
+    "string_type": "fairlead.structure_text",
 }
 
 __all__ = [

@@ -37,7 +37,9 @@ class Call:
 
 
 def normalise(model: torch.nn.Module, inputs: Any) -> list[Call]:
-    """A tensor, tuple, dict, or list of such calls -> calls with named arguments."""
+    """A tensor, tuple, dict, list of such calls, or an observer -> calls with named arguments."""
+    if callable(getattr(inputs, "calls", None)):  # an observer: every call it stored, completed with what it lacks
+        inputs = inputs.calls(filled=True)
     if isinstance(inputs, list):
         if not inputs:
             raise InvalidInput(

@@ -129,6 +129,11 @@ void init_export(nb::module_& m) {
                      for (const Assumption& a : h.program.assumptions) {
                        list.append(nb::make_tuple(a.kind, a.what, a.module, a.source));
                      }
+                     for (const Node& node : h.program.graph.nodes) {
+                       if (!node.random) continue;
+                       list.append(nb::make_tuple("random", node.op + " draws random numbers",
+                                                  std::string(node.module), std::string(node.source)));
+                     }
                      return list;
                    })
       .def_prop_ro("written_inputs", [](const ProgramHandle& h) { return h.program.written_inputs; })

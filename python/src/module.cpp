@@ -6,6 +6,7 @@ namespace nb = nanobind;
 namespace fairlead::python {
 void init_errors(nb::module_& m);
 void init_export(nb::module_& m);
+void init_observe(nb::module_& m);
 void init_probe(nb::module_& m);
 void init_reader(nb::module_& m);
 void init_record(nb::module_& m);
@@ -16,6 +17,7 @@ NB_MODULE(_core, m) {
   m.doc() = "The C++ core of Fairlead; use the package `fairlead` instead.";
   m.attr("__version__") = FAIRLEAD_VERSION;
   fairlead::python::init_errors(m);
+  fairlead::python::init_observe(m);
   fairlead::python::init_record(m);
   fairlead::python::init_probe(m);
   fairlead::python::init_export(m);

@@ -1,1 +1,19 @@
 """Caches of Transformers: told apart by features, taken apart without loss, built from tensors."""
+
+from fairlead.caches.build import make_dynamic_cache, make_encoder_decoder_cache, make_static_cache
+from fairlead.caches.kinds import Kind, kind_of
+from fairlead.caches.register import cache_classes, register_flattening_functions
+from fairlead.caches.state import CacheContext, put_together, take_apart
+
+__all__ = [
+    "CacheContext",
+    "Kind",
+    "cache_classes",
+    "kind_of",
+    "make_dynamic_cache",
+    "make_encoder_decoder_cache",
+    "make_static_cache",
+    "put_together",
+    "register_flattening_functions",
+    "take_apart",
+]

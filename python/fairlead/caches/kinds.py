@@ -44,9 +44,9 @@ def layer_bases() -> tuple[type, ...]:
     return _named_bases(LAYER_BASES)
 
 
-def _named_like_a_cache(cls: type) -> bool:
+def named_like_a_cache(cls: type) -> bool:
     # The name alone is not enough (functools caches, user tables): it has to be a plain class of that name.
-    return "Cache" in cls.__name__ and not issubclass(cls, (dict, list, tuple, type))
+    return "Cache" in cls.__name__ and not issubclass(cls, (dict, list, tuple, type)) and not hasattr(cls, "forward")
 
 
 def kind_of(obj: object) -> Kind:
@@ -67,7 +67,7 @@ def _classify(cls: type, obj: object) -> tuple[Kind, bool]:
         return Kind.LAYER, True
     bases = cache_bases()
     derived = bool(bases) and issubclass(cls, bases)
-    if not derived and not _named_like_a_cache(cls):
+    if not derived and not named_like_a_cache(cls):
         return Kind.NOT, True
     state = getattr(obj, "__dict__", None)
     if state is None:

@@ -40,13 +40,17 @@ SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class CacheContext:
-    """What a cache is besides its tensors. `data` is JSON-like; `opaque` holds objects kept by reference (a config)."""
+    """What a cache is besides its tensors. `data` is JSON-like; `opaque` holds objects kept by reference (a config).
 
-    __slots__ = ("data", "opaque", "_text")
+    `classes` holds the classes by their path: one that is defined inside a function cannot be imported by its path.
+    """
 
-    def __init__(self, data: Any, opaque: list[Any] | None = None):
+    __slots__ = ("_text", "classes", "data", "opaque")
+
+    def __init__(self, data: Any, opaque: list[Any] | None = None, classes: dict[str, type] | None = None):
         self.data = data
         self.opaque = opaque or []
+        self.classes = classes or {}
         self._text: str | None = None
 
     def text(self) -> str:
@@ -72,12 +76,8 @@ def _short(data: Any) -> str:
     return "..."
 
 
-def class_path(cls: type) -> str:
-    return f"{cls.__module__}:{cls.__qualname__}"
-
-
 def class_at(path: str) -> type:
-    """class_at("transformers.cache_utils:DynamicCache"), the inverse of class_path."""
+    """class_at("transformers.cache_utils:DynamicCache") is that class."""
     module, _, name = path.partition(":")
     found: Any = importlib.import_module(module)
     for part in name.split("."):
@@ -94,6 +94,7 @@ class Encoder:
         self.names: list[str] = []
         self.leaves: list[Any] = []
         self.opaque: list[Any] = []
+        self.classes: dict[str, type] = {}
         self.with_context = with_context
         self._objects: dict[int, int] = {}
 
@@ -107,6 +108,11 @@ class Encoder:
             return self._pair(cache, prefix)
         return self._object(cache, prefix)
 
+    def _class(self, cls: type) -> str:
+        path = f"{cls.__module__}:{cls.__qualname__}"
+        self.classes[path] = cls
+        return path
+
     # Each of the following returns the context of one object and appends its leaves.
 
     def _pair(self, cache: Any, prefix: str) -> Any:
@@ -118,7 +124,7 @@ class Encoder:
                 state[name] = self.run(value, f"{prefix}encoder.")
             else:
                 state[name] = self._value(value, prefix + name)
-        return {"object": class_path(type(cache)), "state": state}
+        return {"object": self._class(type(cache)), "state": state}
 
     def _layered(self, cache: Any, prefix: str) -> Any:
         layers = [self._object(layer, f"{prefix}{index}.") for index, layer in enumerate(cache.layers)]
@@ -128,7 +134,7 @@ class Encoder:
             name: {"list": layers} if name == "layers" else self._value(value, prefix + name.lstrip("_"))
             for name, value in cache.__dict__.items()
         }
-        return {"object": class_path(type(cache)), "state": state}
+        return {"object": self._class(type(cache)), "state": state}
 
     def _listed(self, cache: Any, prefix: str) -> Any:
         attributes = vars(cache)
@@ -154,7 +160,7 @@ class Encoder:
                 state[name] = {"dict": [[index, item] for index, item in collected[name]]}
             else:
                 state[name] = {"list": [item for _, item in collected[name]]}
-        return {"object": class_path(type(cache)), "state": state}
+        return {"object": self._class(type(cache)), "state": state}
 
     def _object(self, obj: Any, prefix: str) -> Any:
         known = self._objects.get(id(obj))
@@ -181,7 +187,7 @@ class Encoder:
             elif with_context or isinstance(value, (torch.Tensor, dict, list, tuple)):
                 derived = _derived(name, value, attributes) if with_context else None
                 state[name] = derived or self._value(value, prefix + name.lstrip("_"))
-        return {"object": class_path(type(obj)), "state": state, "id": len(self._objects) - 1}
+        return {"object": self._class(type(obj)), "state": state, "id": len(self._objects) - 1}
 
     def _value(self, value: Any, path: str) -> Any:
         if value is None or type(value) in (bool, int, float, str):
@@ -196,13 +202,13 @@ class Encoder:
             # One state needs no number in its name: 0.conv_states, and 0.conv_states.1 only where there are several.
             alone = len(value) == 1
             items = [[key, self._value(item, path if alone else f"{path}.{key}")] for key, item in value.items()]
-            return {"dict": items} if type(value) is dict else {"dict": items, "class": class_path(type(value))}
+            return {"dict": items} if type(value) is dict else {"dict": items, "class": self._class(type(value))}
         if isinstance(value, torch.dtype):
             return {"dtype": str(value).removeprefix("torch.")}
         if isinstance(value, torch.device):
             return {"device": str(value)}
         if isinstance(value, type):
-            return {"class": class_path(value)}
+            return {"class": self._class(value)}
         if isinstance(value, SYMBOLIC):
             constant = _constant(value)
             if constant is not None:
@@ -221,7 +227,7 @@ class Encoder:
             return {"size": items}
         kind = next(base for base in (list, tuple, set, frozenset) if isinstance(value, base))
         plain = type(value) is kind
-        return {kind.__name__: items} if plain else {kind.__name__: items, "class": class_path(type(value))}
+        return {kind.__name__: items} if plain else {kind.__name__: items, "class": self._class(type(value))}
 
 
 def _ordered(attributes: dict[str, Any]) -> list[tuple[str, Any]]:
@@ -291,9 +297,10 @@ def _same(left: Any, right: Any) -> bool:
 class Decoder:
     """Builds a cache from a context and tensors, the inverse of Encoder."""
 
-    def __init__(self, leaves: list[Any], opaque: list[Any]):
+    def __init__(self, leaves: list[Any], context: CacheContext):
         self.leaves = leaves
-        self.opaque = opaque
+        self.opaque = context.opaque
+        self.classes = context.classes
         self._objects: dict[int, Any] = {}
 
     def run(self, data: Any) -> Any:
@@ -304,8 +311,11 @@ class Decoder:
                 return build(self, data)
         raise ValueError(f"[caches] Expected a cache context, got keys {sorted(data)}.")
 
+    def _class_at(self, path: str) -> type:
+        return self.classes.get(path) or class_at(path)
+
     def _object(self, data: Any) -> Any:
-        cls = class_at(data["object"])
+        cls = self._class_at(data["object"])
         obj = cls.__new__(cls)
         if "id" in data:
             self._objects[data["id"]] = obj
@@ -323,18 +333,18 @@ class Decoder:
 
     def _dict(self, data: Any) -> Any:
         items = {key: self.run(item) for key, item in data["dict"]}
-        return class_at(data["class"])(items) if "class" in data else items
+        return self._class_at(data["class"])(items) if "class" in data else items
 
     def _sequence(self, data: Any) -> Any:
         name = next(name for name in ("list", "tuple", "set", "frozenset") if name in data)
         items = [self.run(item) for item in data[name]]
         if "class" not in data:
             return {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[name](items)
-        cls = class_at(data["class"])
+        cls = self._class_at(data["class"])
         return cls(*items) if hasattr(cls, "_fields") else cls(items)
 
     def _config(self, data: Any) -> Any:
-        return class_at(data["config"]).from_dict(data["value"])
+        return self._class_at(data["config"]).from_dict(data["value"])
 
 
 _BUILDERS = {
@@ -353,7 +363,7 @@ _BUILDERS = {
     "opaque": lambda self, data: self.opaque[data["opaque"]],
     "config": Decoder._config,
     "stream": lambda self, data: torch.Stream(),
-    "class": lambda self, data: class_at(data["class"]),
+    "class": lambda self, data: self._class_at(data["class"]),
 }
 
 
@@ -376,12 +386,12 @@ def take_apart(cache: Any) -> tuple[list[str], list[Any], CacheContext]:
     """(names, leaves, context) of a cache or a layer: take_apart(cache)[0] == ["0.key", "0.value", "1.key", ...]."""
     encoder = Encoder()
     data = encoder.run(cache)
-    return encoder.names, encoder.leaves, CacheContext(data, encoder.opaque)
+    return encoder.names, encoder.leaves, CacheContext(data, encoder.opaque, encoder.classes)
 
 
 def put_together(leaves: list[Any], context: CacheContext) -> Any:
     """The cache of `take_apart`, rebuilt as new objects around the given leaves."""
-    return Decoder(list(leaves), context.opaque).run(context.data)
+    return Decoder(list(leaves), context).run(context.data)
 
 
 def leaf_names_and_tensors(cache: Any) -> tuple[list[str], list[Any]]:

@@ -1,0 +1,200 @@
+// Pooling by windows of a fixed size.
+#include <algorithm>
+#include <limits>
+
+#include "fairlead/onnx/families.h"
+#include "fairlead/onnx/ops/kernel_dtype.h"
+
+namespace fairlead::onnx {
+namespace {
+
+// A list of one integer counts for every spatial dimension; none means `otherwise`.
+std::vector<std::int64_t> spatial(Lowering& b, std::size_t i, std::size_t count,
+                                  const std::vector<std::int64_t>& otherwise) {
+  std::vector<std::int64_t> list = b.has(i) ? b.constant_ints(i) : otherwise;
+  if (list.empty()) list = otherwise;
+  if (list.size() == 1) list.resize(count, list[0]);
+  return list;
+}
+
+// One window per spatial dimension. Rounding up, PyTorch drops a last window that would start
+// beyond the input and its left padding; `overhang` is how far the last window reaches beyond the
+// padded input.
+struct Windows {
+  std::vector<std::int64_t> kernel, stride, padding, dilation;
+  std::vector<Expr> in, out, overhang;
+  bool ceil = false;
+};
+
+Windows read_windows(Lowering& b, std::size_t count, int dilation_arg, std::size_t ceil_arg) {
+  Windows w;
+  w.kernel = spatial(b, 1, count, {});
+  w.stride = spatial(b, 2, count, w.kernel);
+  w.padding = spatial(b, 3, count, std::vector<std::int64_t>(count, 0));
+  const std::vector<std::int64_t> ones(count, 1);
+  w.dilation =
+      dilation_arg < 0 ? ones : spatial(b, static_cast<std::size_t>(dilation_arg), count, ones);
+  w.ceil = b.flag(ceil_arg);
+  const Shape& shape = b.shape(0);
+  ExprPool& p = b.pool();
+  for (std::size_t k = 0; k < count; ++k) {
+    const Expr in = shape[shape.size() - count + k];
+    const Expr out = b.out_shape()[shape.size() - count + k];
+    const std::int64_t reach = w.dilation[k] * (w.kernel[k] - 1) + 1;
+    const Expr needed =
+        p.add(p.mul(p.sub(out, p.constant(1)), p.constant(w.stride[k])), p.constant(reach));
+    w.in.push_back(in);
+    w.out.push_back(out);
+    w.overhang.push_back(
+        w.ceil ? p.max(p.sub(needed, p.add(in, p.constant(2 * w.padding[k]))), p.constant(0))
+               : p.constant(0));
+  }
+  return w;
+}
+
+bool hangs_over(const Windows& w) {
+  return !std::all_of(w.overhang.begin(), w.overhang.end(), [](Expr e) { return is_const(e, 0); });
+}
+
+// The padding of both sides and the overhang as explicit elements of value `fill`.
+Val pad_windows(Lowering& b, Val x, const Windows& w, double fill) {
+  const std::size_t count = w.kernel.size(), r = count + 2;
+  std::vector<Expr> pads(2 * r, b.expr(0));
+  for (std::size_t k = 0; k < count; ++k) {
+    pads[2 + k] = b.expr(w.padding[k]);
+    pads[r + 2 + k] = b.pool().add(b.expr(w.padding[k]), w.overhang[k]);
+  }
+  return b.op("Pad", {x, b.shape_tensor(pads), b.scalar(fill, b.dtype_of(x))});
+}
+
+std::vector<std::int64_t> both_sides(const std::vector<std::int64_t>& padding) {
+  std::vector<std::int64_t> pads = padding;
+  pads.insert(pads.end(), padding.begin(), padding.end());
+  return pads;
+}
+
+// Positions in the flattened padded plane -> positions in the flattened plane.
+Val plane_index(Lowering& b, Val index, const Windows& w, bool padded) {
+  const std::size_t count = w.kernel.size();
+  ExprPool& p = b.pool();
+  std::vector<Expr> size;
+  for (std::size_t k = 0; k < count; ++k) {
+    size.push_back(padded ? p.add(p.add(w.in[k], p.constant(2 * w.padding[k])), w.overhang[k])
+                          : w.in[k]);
+  }
+  // The runtime counts over batch and channels too.
+  index = b.op("Mod", {index, b.size_scalar(p.product(size))});
+  if (!padded) return index;
+  Val flat;
+  Expr below = b.expr(1);  // elements per step of this dimension in the plane without padding
+  for (std::size_t k = count; k-- > 0;) {
+    Val place = k == 0 ? index : b.op("Mod", {index, b.size_scalar(size[k])});
+    index = b.op("Div", {index, b.size_scalar(size[k])});
+    place = b.op("Mul",
+                 {b.op("Sub", {place, b.scalar(static_cast<double>(w.padding[k]), Dtype::kInt64)}),
+                  b.size_scalar(below)});
+    flat = flat.present() ? b.op("Add", {flat, place}) : place;
+    below = p.mul(below, w.in[k]);
+  }
+  return flat;
+}
+
+// aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2]
+// padding=0,
+//   int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor); 1d and 3d alike
+template <std::size_t kCount>
+void lower_max_pool(Lowering& b) {
+  const Dtype d = is_float(b.out_dtype()) ? kernel_dtype(b.out_dtype()) : Dtype::kFloat64;
+  const Dtype work = b.out_dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : d;
+  const Windows w = read_windows(b, kCount, 4, 5);
+  const bool batched = b.rank(0) == static_cast<int>(kCount) + 2;
+  Val x = b.in(0, work);
+  if (!batched) x = b.unsqueeze(x, {0});
+  const bool explicit_padding = hangs_over(w);
+  if (explicit_padding) x = pad_windows(b, x, w, -std::numeric_limits<double>::infinity());
+  Attributes attributes = {
+      attr("kernel_shape", w.kernel),
+      attr("strides", w.stride),
+      attr("pads",
+           explicit_padding ? std::vector<std::int64_t>(2 * kCount, 0) : both_sides(w.padding)),
+      attr("dilations", w.dilation),
+  };
+  const auto batch = [&](Val v) { return batched ? v : b.squeeze(v, {0}); };
+  if (b.result_count() < 2 || !b.result_used(1)) {
+    return b.result(batch(b.op("MaxPool", {x}, std::move(attributes))));
+  }
+  const Inputs both = b.ops("MaxPool", {x}, {work, Dtype::kInt64}, std::move(attributes));
+  b.result(0, batch(both[0]));
+  b.result(1, batch(plane_index(b, both[1], w, explicit_padding)));
+}
+
+// How many elements each window counts, along one dimension: the part of the window within the
+// input (and its padding where that counts), never the overhang. Shaped to broadcast over later
+// dimensions.
+Val counted(Lowering& b, const Windows& w, std::size_t k, bool with_padding, Dtype d) {
+  const auto at = [&](std::int64_t v) { return b.scalar(static_cast<double>(v), Dtype::kInt64); };
+  const Val places = b.op("Range", {at(0), b.size_scalar(w.out[k]), at(1)});
+  Val start = b.op("Sub", {b.op("Mul", {places, at(w.stride[k])}), at(w.padding[k])});
+  const Expr limit = with_padding ? b.pool().add(w.in[k], b.expr(w.padding[k])) : w.in[k];
+  const Val end = b.op("Min", {b.op("Add", {start, at(w.kernel[k])}), b.size_scalar(limit)});
+  if (!with_padding) start = b.op("Max", {start, at(0)});
+  Val count = b.cast(b.op("Sub", {end, start}), d);
+  const std::size_t later = w.kernel.size() - 1 - k;
+  std::vector<std::int64_t> axes;
+  for (std::size_t a = 0; a < later; ++a) axes.push_back(static_cast<std::int64_t>(a) + 1);
+  return axes.empty() ? count : b.unsqueeze(count, axes);
+}
+
+// aten::avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0,
+//   bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor
+//
+// Without overhang and override, AveragePool is the same. Otherwise the mean over the whole window
+// of the zero-padded input is scaled to the count that PyTorch divides by.
+template <std::size_t kCount>
+void lower_avg_pool(Lowering& b) {
+  const Dtype d = kernel_dtype(b.out_dtype());
+  const Windows w = read_windows(b, kCount, -1, 4);
+  const bool batched = b.rank(0) == static_cast<int>(kCount) + 2;
+  const bool with_padding = b.flag(5, true);
+  Val x = b.in(0, d);
+  if (!batched) x = b.unsqueeze(x, {0});
+  const bool plain = !hangs_over(w) && !b.has(6);
+  if (!plain) x = pad_windows(b, x, w, 0);
+  Val y =
+      b.op("AveragePool", {x},
+           {attr("kernel_shape", w.kernel), attr("strides", w.stride),
+            attr("pads", plain ? both_sides(w.padding) : std::vector<std::int64_t>(2 * kCount, 0)),
+            attr("count_include_pad", plain && with_padding)});
+  if (!plain) {
+    double whole = 1;
+    for (const std::int64_t k : w.kernel) whole *= static_cast<double>(k);
+    if (b.has(6)) {
+      y = b.op("Mul", {y, b.scalar(whole / static_cast<double>(b.constant_int(6)), d)});
+    } else {
+      Val divisor = counted(b, w, 0, with_padding, d);
+      for (std::size_t k = 1; k < kCount; ++k) {
+        divisor = b.op("Mul", {divisor, counted(b, w, k, with_padding, d)});
+      }
+      y = b.op("Div", {b.op("Mul", {y, b.scalar(whole, d)}), divisor});
+    }
+  }
+  b.result(batched ? y : b.squeeze(y, {0}));
+}
+
+constexpr OpRow kRows[] = {
+    {"aten.avg_pool1d.default", lower_avg_pool<1>, "AveragePool", "float64 computes in float32"},
+    {"aten.avg_pool2d.default", lower_avg_pool<2>, "AveragePool", "float64 computes in float32"},
+    {"aten.avg_pool3d.default", lower_avg_pool<3>, "AveragePool", "float64 computes in float32"},
+    {"aten.max_pool1d.default", lower_max_pool<1>, "MaxPool", ""},
+    {"aten.max_pool1d_with_indices.default", lower_max_pool<1>, "MaxPool", ""},
+    {"aten.max_pool2d.default", lower_max_pool<2>, "MaxPool", ""},
+    {"aten.max_pool2d_with_indices.default", lower_max_pool<2>, "MaxPool", ""},
+    {"aten.max_pool3d.default", lower_max_pool<3>, "MaxPool", ""},
+    {"aten.max_pool3d_with_indices.default", lower_max_pool<3>, "MaxPool", ""},
+};
+
+}  // namespace
+
+std::span<const OpRow> pool_ops() { return kRows; }
+
+}  // namespace fairlead::onnx
