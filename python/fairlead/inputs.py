@@ -94,6 +94,13 @@ def base_call(calls: list[Call]) -> Call:
                     f"[export] Expected calls that differ in sizes only, got {name} of {described(a)} in call 0 and of "
                     f"{described(b)} in call {number}. Export them separately."
                 )
+        ours, theirs = dict(constants(first.named)), dict(constants(other.named))
+        path = next((p for p in [*ours, *theirs] if ours.get(p, MISSING) != theirs.get(p, MISSING)), None)
+        if path is not None:
+            raise InvalidInput(
+                f"[export] Expected calls that differ in sizes only, got {path} = {ours.get(path, MISSING)} in call 0 "
+                f"and {theirs.get(path, MISSING)} in call {number}. Export them separately: a file has one value of it."
+            )
     for call in calls:
         if all(t.numel() for t in call.tensors):
             return call
@@ -102,6 +109,20 @@ def base_call(calls: list[Call]) -> Call:
         f"[export] Expected an example without empty tensors, got {name} of shape {list(tensor.shape)}. "
         "Give an example in which every dimension is at least 1: other sizes are made from it."
     )
+
+
+MISSING = "nothing"
+
+
+def constants(value: Any, path: str = ""):
+    """(path, value) of every number and None outside of caches: what the file will have built in."""
+    if isinstance(value, torch.Tensor) or kind_of(value) is not Kind.NOT:
+        return
+    if isinstance(value, (type(None), bool, int, float, complex, torch.dtype)):
+        yield path, value
+    elif not isinstance(value, SKIPPED):
+        for key, item in children(value) or []:
+            yield from constants(item, f"{path}.{key}" if path else str(key))
 
 
 def described(tensor: torch.Tensor) -> str:

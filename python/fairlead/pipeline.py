@@ -7,21 +7,18 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
 from fairlead import _core
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import requests
-from fairlead.inputs import Call, base_call, normalise, resized, varied
+from fairlead.inputs import Call, base_call, normalise, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
-from fairlead.record.state import ModelState
 from fairlead.request import DEFAULT_OPSET, check_request
-from fairlead.runtime_check import OnnxSession, compare, eager
-
-CHECKED_SETTINGS = 3
+from fairlead.verification import Verification
 
 
 @dataclass
@@ -143,7 +140,11 @@ class _Export:
         rows = []
         if self.options["verify"]:
             with self.progress.stage("verify", "verifying in ONNX Runtime at sizes never probed"):
-                rows = self.verify(session, probed, names, contract)
+                calls = [self.call] + [c for c in calls if c is not self.call]
+                verification = Verification(
+                    self.model, calls, probed, self.input_names, names, contract, self.options["tolerance"], self.path
+                )
+                rows = verification.run(staged.path, session)
         staged.add_metadata("fairlead.checked", contract.verified)
         staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
@@ -187,9 +188,8 @@ class _Export:
 
         return _core.probe(call.names, asked, sizes, trial)
 
-    def tensors_at(self, sizes: list[list[int]], seed: int | None = None) -> list[torch.Tensor]:
-        tensors = [resized(t, list(s)) for t, s in zip(self.call.tensors, sizes, strict=True)]
-        return tensors if seed is None else [varied(t, seed + k) for k, t in enumerate(tensors)]
+    def tensors_at(self, sizes: list[list[int]]) -> list[torch.Tensor]:
+        return [resized(t, list(s)) for t, s in zip(self.call.tensors, sizes, strict=True)]
 
     def names(self, session, probed) -> list[str]:
         names = output_names(self.first_outputs, self.input_names)
@@ -253,109 +253,6 @@ class _Export:
                 "Write the model without reading values, or export with strict=False."
             )
 
-    # ---- verification -----------------------------------------------------------------------------
-
-    def verify(self, recording: RecordingSession, probed, names: list[str], contract: Contract) -> list[dict]:
-        try:
-            session = OnnxSession(self.staged.path)
-        except Exception as error:
-            raise _core.Discrepancy(
-                f"[verify] Expected a file that ONNX Runtime loads, got: {first_line(error)}. "
-                f"No file was written under {self.path}."
-            ) from error
-        state = ModelState(self.model)
-        random = any(a["kind"] == "random" for a in contract.assumptions)
-        rows, refused = [], []
-        seed = 1
-        for kind, values in self.settings(probed):
-            if sum(r["kind"] == "unseen" for r in rows) >= CHECKED_SETTINGS and kind == "unseen":
-                continue
-            row = self.check(session, probed, names, kind, values, seed, random, state)
-            seed += 1000
-            if row is None:
-                refused.append(values)
-                continue
-            rows.append(row)
-            if not row["ok"]:
-                self.refuse(recording, probed, contract, row, values, seed - 1000)
-        worst = max((r["scaled"] for r in rows), default=0.0)
-        settings = "; ".join(
-            ", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] == "unseen"
-        )
-        what = "shapes and types only, it draws random numbers" if random else f"worst difference {worst:.2g}"
-        contract.verified = "in ONNX Runtime at the example" + (f" and at {settings}" if settings else "") + f": {what}"
-        for values in refused:
-            text = ", ".join(f"{s.name}={v}" for s, v in zip(probed.symbols, values, strict=True))
-            contract.notes.append(f"eager itself refuses {text}")
-        return rows
-
-    def refuse(self, recording: RecordingSession, probed, contract: Contract, row: dict, values, seed: int) -> NoReturn:
-        """The same call is recorded: where it executes other operators the model branched, and the place is known."""
-        at = ", ".join(f"{k} = {v}" for k, v in row["sizes"].items()) or "the example's sizes"
-        nothing = f"No file was written under {self.path}."
-        args, kwargs = self.call.with_tensors(self.checked_tensors(probed, values, seed))
-        with recording:
-            outcome = recording.run(args, kwargs, probed.runs[0])
-        if outcome.parted is not None:
-            _, before, now = outcome.parted
-            raise _core.Diverged(
-                f"[verify] Expected the model to execute the same operators at every size, but at {at} it "
-                ""
-                f"executes {now} "
-                f"where it executed {before}: it branches on a size or a value there. {nothing} "
-                'Fix that dimension, or give its bounds, with dynamic_shapes={..: {0: Dim("n", min=.., max=..)}}.'
-            )
-        reads = [a for a in contract.assumptions if a["kind"] == "read"]
-        cause = f" The model {reads[0]['what']} at {reads[0]['source']}: that assumption may be wrong." if reads else ""
-        raise _core.Discrepancy(
-            f"[verify] Expected ONNX Runtime to agree with eager, but output {row['output']} {row['problem']} "
-            f"at {at}.{cause} {nothing}"
-        )
-
-    def checked_tensors(self, probed, values, seed: int) -> list[torch.Tensor]:
-        if values is None:
-            return [t.clone() for t in self.call.tensors]
-        return self.tensors_at(probed.sizes_at(values), seed)
-
-    def settings(self, probed):
-        yield "example", None
-        for values in probed.unseen_settings(2 * CHECKED_SETTINGS):
-            yield "unseen", values
-
-    def check(self, session, probed, names, kind, values, seed, random, state) -> dict | None:
-        tensors = self.checked_tensors(probed, values, seed)
-        args, kwargs = self.call.with_tensors([t.clone() for t in tensors])
-        try:
-            start = time.perf_counter()
-            expected = eager(self.model, args, kwargs)
-            eager_seconds = time.perf_counter() - start
-        except Exception as error:
-            if values is None:
-                raise _core.InvalidInput(
-                    f"[verify] Expected the model to accept its example again, but it raised {type(error).__name__}: "
-                    f"{first_line(error)}. Check whether the first call changes the model."
-                ) from error
-            return None
-        finally:
-            state.restore()
-        named = zip([s.name for s in probed.symbols], values or [], strict=values is not None)
-        row = {"kind": kind, "sizes": dict(named)}
-        try:
-            start = time.perf_counter()
-            got = session.run(dict(zip(self.input_names, tensors, strict=True)))
-            seconds = time.perf_counter() - start
-        except Exception as error:
-            return row | {"ok": False, "output": names[0], "scaled": float("inf"), "abs": float("inf"),
-                          "problem": f"cannot be computed: {first_line(error)}"}  # fmt: skip
-        found = compare(names, expected, got, self.options["tolerance"])
-        if random and "[" not in found["problem"] and "outputs, eager" not in found["problem"]:
-            found |= {"ok": True, "problem": "", "scaled": 0.0}
-        return row | found | {"eager_seconds": eager_seconds, "ort_seconds": seconds}
-
 
 def shown(names: list[str]) -> str:
     return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
-
-
-def first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:400].rstrip(".")

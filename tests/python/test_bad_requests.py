@@ -129,6 +129,11 @@ class Slots:
         ((3,), "Expected at least one tensor among the inputs, got none."),
         ((X[:0],), "Expected an example without empty tensors, got x of shape [0, 4]. Give an example in which every"),
         ([(X,), (X[0],)], "got x of float32[3, 4] in call 0 and of float32[4] in call 1. Export them separately."),
+        (
+            [(X, 1), (X, 2)],
+            "got more_1 = 1 in call 0 and 2 in call 1. Export them separately: a file has one value of it.",
+        ),
+        ([(X, {"a": None}), (X, {"b": None})], "got more_1.a = None in call 0 and nothing in call 1."),
         ([(X,), (X.double(),)], "got x of float32[3, 4] in call 0 and of float64[3, 4] in call 1."),
         ([(X,), (X, X)], "Expected calls with the same tensors, but more_1 is in one of call 0 and call 1 only."),
     ],

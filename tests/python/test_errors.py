@@ -119,6 +119,20 @@ def test_a_branch_at_a_size_that_was_never_tried_is_not_seen_and_the_contract_sa
     assert "Assumed: at sizes that were not tried the model executes the same operators" in text
 
 
+def test_every_call_that_was_given_is_checked(tmp_path):
+    result = fairlead.export(Fn(lambda x: x * 2), [(X,), (torch.rand(9, 4),)], tmp_path / "model.onnx")
+    assert [row["kind"] for row in result.discrepancies] == ["example", "call", "unseen", "unseen", "unseen"]
+    assert "Checked: in ONNX Runtime at the 2 examples and at batch=1" in str(result.contract)
+
+    def far(x):
+        if x.shape[0] > 40:
+            return x * 2
+        return x + 1
+
+    text = refusal(fairlead.Diverged, Fn(far), [(X,), (torch.rand(50, 4),)], tmp_path)
+    assert "but at the sizes of example 1 it executes aten.mul.Tensor at " + line_of(far, "x * 2") in text
+
+
 # ---- a branch on a value -----------------------------------------------------------------------------
 
 
@@ -237,12 +251,12 @@ def test_a_result_of_another_shape_is_named(tmp_path, monkeypatch):
 
 
 def test_a_file_that_onnx_runtime_cannot_load_is_not_written(tmp_path, monkeypatch):
-    from fairlead import pipeline
+    from fairlead import verification
 
     def broken(path):
         raise RuntimeError("node Foo: no kernel\nand more")
 
-    monkeypatch.setattr(pipeline, "OnnxSession", broken)
+    monkeypatch.setattr(verification, "OnnxSession", broken)
     text = refusal(fairlead.Discrepancy, Fn(lambda x: x * 2), (X,), tmp_path)
     assert text == (
         "[verify] Expected a file that ONNX Runtime loads, got: node Foo: no kernel. "
