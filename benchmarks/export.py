@@ -28,26 +28,39 @@ HERE = Path(__file__).parent
 OURS, OURS_VERIFIED = "fairlead", "fairlead-verified"
 
 
-def run_row(how: str, shape: Shape, folder: str, timeout: float, *flags: str) -> dict:
-    path = os.path.join(folder, f"{how}-{shape.layers}.onnx")
-    words = [sys.executable, str(HERE / "export_row.py"), how, json.dumps(dataclasses.asdict(shape)), path, *flags]
+def run_script(name: str, timeout: float, *words: str) -> dict:
+    """What the script printed after ROW; its failure as {"error": text}."""
     start = time.perf_counter()
-    row = {"how": how, "shape": dataclasses.asdict(shape)}
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    command = [sys.executable, str(HERE / name), *words]
     try:
-        done = subprocess.run(
-            words, capture_output=True, text=True, timeout=timeout, env=os.environ | {"OMP_NUM_THREADS": "1"}
-        )
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment)
     except subprocess.TimeoutExpired:
-        return row | {"error": f"stopped after {timeout:.0f} s"}
+        return {"error": f"stopped after {timeout:.0f} s"}
     finally:
-        print(f"  {how}, {shape.layers} layers: {time.perf_counter() - start:.0f} s in all", file=sys.stderr)
-        for file in Path(folder).glob(f"{how}-{shape.layers}.onnx*"):
-            file.unlink()
+        print(f"  {name} {words[0]}: {time.perf_counter() - start:.0f} s in all", file=sys.stderr)
     found = [line for line in done.stdout.splitlines() if line.startswith("ROW ")]
     if not found:
         last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-        return row | {"error": f"exit code {done.returncode}: {last[:200]}"}
+        return {"error": f"exit code {done.returncode}: {last[:200]}"}
     return json.loads(found[-1][4:])
+
+
+def run_row(how: str, shape: Shape, path: str, repeat: int, timeout: float, *flags: str) -> dict:
+    """The median of `repeat` processes."""
+    size = dataclasses.asdict(shape)
+    tries = [run_script("export_row.py", timeout, how, json.dumps(size), path, *flags) for _ in range(repeat)]
+    tries.sort(key=lambda row: row.get("seconds", float("inf")))
+    every = [row.get("seconds") for row in tries]
+    return {"how": how, "shape": size} | tries[len(tries) // 2] | {"tries": every}
+
+
+def add_decode_steps(rows: list[dict], shape: Shape, folder: str, timeout: float) -> None:
+    files = {row["how"]: os.path.join(folder, f"{row['how']}.onnx") for row in rows if "difference" in row}
+    words = [f"{how}={path}" for how, path in files.items()]
+    steps = run_script("decode_steps.py", timeout, json.dumps(dataclasses.asdict(shape)), *words) if words else {}
+    for row in rows:
+        row |= steps.get(row["how"], {})
 
 
 def cell(row: dict, key: str, form: str, scale: float = 1.0) -> str:
@@ -59,8 +72,8 @@ def ratio(row: dict, base: dict | None) -> str:
 
 
 HEADINGS = [
-    "exporter", "layers", "seconds", "times ours", "times ours, verified", "nodes", "memory above the model, MB",
-    "worst difference", "decode step, ms",
+    "exporter", "layers", "seconds", "CPU seconds", "times ours", "times ours, verified", "nodes",
+    "memory above the model, MB", "worst difference", "decode step, ms", "fastest",
 ]  # fmt: skip
 
 
@@ -78,9 +91,10 @@ def table(rows: list[dict]) -> str:
             lines.append([label, str(layers), reason, *[""] * (len(HEADINGS) - 3)])
             continue
         lines.append([
-            label, str(layers), cell(row, "seconds", ".2f"), ratio(row, base.get(OURS)),
-            ratio(row, base.get(OURS_VERIFIED)), cell(row, "nodes", "d"), cell(row, "memory", ".0f", 1e-6),
+            label, str(layers), cell(row, "seconds", ".2f"), cell(row, "cpu", ".2f"), ratio(row, base.get(OURS)),
+            ratio(row, base.get(OURS_VERIFIED)), cell(row, "nodes", ".0f"), cell(row, "memory", ".0f", 1e-6),
             cell(row, "difference", ".1e") or row.get("error", ""), cell(row, "decode", ".2f", 1e3),
+            cell(row, "fastest_decode", ".2f", 1e3),
         ])  # fmt: skip
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -128,10 +142,12 @@ def main() -> None:
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         for how, size, flags in todo:
+            path = os.path.join(folder, f"{how}.onnx" if size == shape else "other.onnx")
             times = options.repeat if how in (OURS, OURS_VERIFIED) else 1
-            tries = [run_row(how, size, folder, options.timeout, *flags) for _ in range(times)]
-            tries.sort(key=lambda row: row.get("seconds", float("inf")))
-            rows.append(tries[len(tries) // 2] | {"tries": [r.get("seconds") for r in tries]})
+            rows.append(run_row(how, size, path, times, options.timeout, *flags))
+        add_decode_steps(
+            [row for row in rows if row["shape"] == dataclasses.asdict(shape)], shape, folder, options.timeout
+        )
 
     text = table(rows)
     notes = [line for line in (scaling(rows, options.layers),) if line]

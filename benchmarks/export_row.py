@@ -6,7 +6,6 @@ python benchmarks/export_row.py fairlead '{"layers": 2}' out.onnx
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 import time
 import traceback
@@ -14,8 +13,6 @@ import warnings
 
 EXAMPLE = (2, 3, 7)  # rows, new tokens, cached tokens
 UNSEEN = [(1, 1, 1), (4, 6, 9), (1, 1, 33), (5, 2, 19)]
-DECODE = (1, 1, 128)
-DECODE_STEPS = 200
 
 
 def memory(name: str) -> int:
@@ -44,11 +41,11 @@ def export(how: str, shape: dict, path: str) -> tuple[dict, object]:
     inputs = make_inputs(model, *EXAMPLE)
     reset_peak()
     before = memory("VmRSS")
-    start = time.perf_counter()
+    start, cpu = time.perf_counter(), time.process_time()
     more = run(model, inputs, path)
-    seconds = time.perf_counter() - start
+    seconds, cpu = time.perf_counter() - start, time.process_time() - cpu
     weights = sum(p.numel() * p.element_size() for p in set(model.parameters()))
-    row = {"seconds": seconds, "memory": memory("VmHWM") - before, "weights": weights, **more}
+    row = {"seconds": seconds, "cpu": cpu, "memory": memory("VmHWM") - before, "weights": weights, **more}
     return row, model
 
 
@@ -87,21 +84,6 @@ def worst_difference(session, model) -> float:
     return worst
 
 
-def decode_step(session, model) -> float:
-    """Seconds of one step with one new token, one thread: the median."""
-    from llama import flat, make_inputs
-
-    ready = feeds(session, flat(make_inputs(model, *DECODE)))
-    for _ in range(10):
-        session.run(None, ready)
-    times = []
-    for _ in range(DECODE_STEPS):
-        start = time.perf_counter()
-        session.run(None, ready)
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
-
-
 def first_words(error: BaseException) -> str:
     text = next((line for line in str(error).splitlines() if line.strip()), "")
     return f"{type(error).__name__}: {text.strip()}"[:300]
@@ -121,7 +103,6 @@ def main() -> None:
             row["nodes"] = _core.read_summary(path)["nodes"]
             session = open_session(path)
             row["difference"] = worst_difference(session, model)
-            row["decode"] = decode_step(session, model)
     except Exception as error:
         traceback.print_exc(file=sys.stderr)
         row["error"] = first_words(error)
