@@ -136,8 +136,8 @@ class _Total:
 
     def row(self, atol: float, rtol: float) -> dict[str, Any]:
         if self.broken is not None:
-            return {"abs": float("inf"), "rel": float("inf"), "sum": float("inf"), "n": self.n, "dnan": self.dnan,
-                    "error": self.broken, "SUCCESS": False}  # fmt: skip
+            far = dict.fromkeys(("abs", "rel", "sum"), float("inf"))
+            return {**far, "n": self.n, "dnan": self.dnan, "error": self.broken, "SUCCESS": False}
         row = {
             "abs": self.abs,
             "rel": self.rel,

@@ -88,7 +88,8 @@ class InputCandidate:
         return len(self.flat_list)
 
     def str_obs(self) -> str:
-        return f"InputCandidate(args={string_type(self.args, True, ignore=True)}, kwargs={string_type(self.kwargs, True, ignore=True)})"
+        args, kwargs = (string_type(part, True, ignore=True) for part in (self.args, self.kwargs))
+        return f"InputCandidate(args={args}, kwargs={kwargs})"
 
     __str__ = str_obs
 
@@ -138,7 +139,7 @@ class InputCandidate:
 
 @dataclasses.dataclass(frozen=True)
 class Relations:
-    """Dims (name, axis) that move together in all calls, and sums of them. str() shows one relation per line."""
+    """Dims (name, axis) that move together in all calls, and sums of them; str() has one per line."""
 
     equal: list[list[tuple[str, int]]]
     sums: list[
@@ -263,7 +264,7 @@ class InputObserverInfo:
         _ = self.inference
 
     def _by_position(self) -> bool:
-        """Every argument came by position wherever it came, without gaps: tuples can stand for the arguments."""
+        """Every argument came by position wherever it came, without gaps: a tuple can hold them."""
         names = self.inference.tree[1]
         if self.parameters.args_name or names != self.parameters.positional[: len(names)]:
             return False
@@ -367,7 +368,11 @@ class InputObserverInfo:
         return self.inputs[call].flat_list[self.core.slots_of(self.inference, call).index(slot)]
 
     def infer_arguments(
-        self, index_or_candidate: Any = None, flat: bool = False, as_args_kwargs: bool = False
+        self,
+        index_or_candidate: Any = None,
+        flat: bool = False,
+        as_args_kwargs: bool = False,
+        example: bool = False,
     ) -> Any:
         inference = self.inference
         if index_or_candidate is None:
@@ -387,6 +392,8 @@ class InputObserverInfo:
         tensors: list[torch.Tensor | None] = [None] * len(inference.slots)
         for slot, tensor in zip(slots, candidate.flat_list, strict=True):
             tensors[slot] = tensor
+        if example:
+            tensors = [self._filled_donor(slot, tensor) for slot, tensor in enumerate(tensors)]
         for slot, tensor in enumerate(tensors):
             if tensor is None:
                 donor = self.donor(slot)
@@ -467,6 +474,20 @@ class InputObserverInfo:
 
     def _positional_value(self, name: str, named: dict[str, Any], candidate: InputCandidate) -> Any:
         return named.get(name, candidate.given.get(name, self.parameters.defaults.get(name)))
+
+    def _filled_donor(self, slot: int, tensor: torch.Tensor | None) -> torch.Tensor | None:
+        """The tensor itself, or where it is missing or empty the last one of its slot that is not."""
+        if tensor is not None and tensor.numel():
+            return tensor
+        for call in range(len(self.inputs) - 1, -1, -1):
+            slots = self.core.slots_of(self.inference, call)
+            found = self.inputs[call].flat_list[slots.index(slot)] if slot in slots else None
+            if found is not None and found.numel():
+                return found
+        return tensor
+
+    def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return self.infer_arguments(as_args_kwargs=True, example=True)
 
     def relations(self) -> Relations:
         paths = [row[0] for row in self.inference.slots]

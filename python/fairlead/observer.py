@@ -240,8 +240,12 @@ class InputObserver:
         """
         return self._stored().calls(filled)
 
+    def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """(args, kwargs) without empty tensors, put together from several calls where none has everything."""
+        return self._stored().example()
+
     def remove_inputs(self, input_names: Sequence[str | int]) -> int:
-        """Forgets arguments in every stored call; the number of values that went. Unknown names are ignored."""
+        """Forgets arguments in every stored call; the number of values gone. Unknown names are ignored."""
         names = [input_names] if isinstance(input_names, (str, int)) else list(input_names)
         return self._stored().remove_inputs(names)
 

@@ -134,7 +134,8 @@ def _tensor(obj: Any, style: _Style) -> str | None:
         return None
     kind = "F" if type(obj).__name__ == "FakeTensor" else "T"
     device = ("C" if obj.device.type == "cpu" else "G") if style.with_device else ""
-    text = f"{device}{kind}{CODES.get(str(obj.dtype).removeprefix('torch.'), '?')}{_shape(obj.dim(), obj.shape, style)}"
+    code = CODES.get(str(obj.dtype).removeprefix("torch."), "?")
+    text = f"{device}{kind}{code}{_shape(obj.dim(), obj.shape, style)}"
     if not style.with_min_max or kind == "F" or obj.device.type == "meta":
         return text
     if obj.numel() == 0:
@@ -280,7 +281,8 @@ def _cache(obj: Any, style: _Style) -> str | None:
         parts = ", ".join(f"{part}={_text(value, style)}" for part, value in _layer_tensors(obj).items())
         return f"{name}({parts})"
     if kind is Kind.LISTS:
-        return f"{name}({', '.join(f'{part}={_text(value, style)}' for part, value in _list_states(obj).items())})"
+        states = [f"{part}={_text(value, style)}" for part, value in _list_states(obj).items()]
+        return f"{name}({', '.join(states)})"
     plain = all(type(layer).__name__ in ("DynamicLayer", "StaticLayer") for layer in obj.layers)
     if plain:
         keys = [layer.keys for layer in obj.layers if layer.keys is not None]

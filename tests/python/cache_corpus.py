@@ -142,11 +142,13 @@ def jamba():
 
 PAIRS = ["0.key", "0.value", "1.key", "1.value"]
 STATIC = PAIRS
+COUNTED = False
 if cache_utils is not None and hasattr(cache_utils, "StaticLayer"):
     # Newer static layers count the tokens in a tensor, which is state and so a leaf.
-    if isinstance(getattr(layer_of("StaticLayer", max_cache_len=2), "cumulative_length", None), torch.Tensor):
-        STATIC = ["0.key", "0.value", "0.cumulative_length", "1.key", "1.value", "1.cumulative_length"]
-COUNTED = "0.cumulative_length" in STATIC
+    counter = getattr(layer_of("StaticLayer", max_cache_len=2), "cumulative_length", None)
+    COUNTED = isinstance(counter, torch.Tensor)
+if COUNTED:
+    STATIC = ["0.key", "0.value", "0.cumulative_length", "1.key", "1.value", "1.cumulative_length"]
 EXTRA = ["0.cumulative_length"] if COUNTED else []
 LINEAR = ["0.conv_states", "0.recurrent_states"]
 

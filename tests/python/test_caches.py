@@ -1,4 +1,4 @@
-"""Caches as tree nodes: nothing lost in a round trip, everything restored on exit, builders in every release."""
+"""Caches as tree nodes: nothing lost in a round trip, all restored on exit, builders in every release."""
 
 import copy
 import json
@@ -222,7 +222,7 @@ def test_false_registers_nothing_and_a_wrong_choice_is_said():
             assert registries() == before
             assert same(3) == 3
     with (
-        pytest.raises(ValueError, match="Expected True, False or one of .*, got 'both'"),
+        pytest.raises(ValueError, match=r"Expected True, False or one of .*, got 'both'"),
         register_flattening_functions(patch_transformers="both"),
     ):
         pass

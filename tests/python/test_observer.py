@@ -213,7 +213,8 @@ def test_one_call_has_no_dynamic_axis():
     ("wanted", "expected"),
     [
         (None, ("", "")), (False, ("", "")), (set(), ("", "")), (True, ("0", "0")), ({"x"}, ("0", "")),
-        (["y"], ("", "0")), ({0}, ("0", "")), ((0, "y"), ("0", "0")), ("y", ("", "0")), ({"unknown", 9}, ("", "")),
+        (["y"], ("", "0")), ({0}, ("0", "")), ((0, "y"), ("0", "0")), ("y", ("", "0")),
+        ({"unknown", 9}, ("", "")),
     ],
 )  # fmt: skip
 def test_set_batch_dimension_for(wanted, expected):
@@ -466,7 +467,7 @@ def test_objects_and_methods_that_cannot_be_observed():
 
     with (
         pytest.raises(
-            ValueError, match="Expected a method with a readable signature, got Unreadable.forward"
+            ValueError, match=r"Expected a method with a readable signature, got Unreadable\.forward"
         ),
         InputObserver()(Unreadable()),
     ):

@@ -454,7 +454,7 @@ def test_inputs_that_do_not_fit_are_said():
         RuntimeError, match=r"Expected inputs extra of the ONNX model among those of the calls, got none"
     ):
         observer.check_discrepancies(onnx_add(("x", "y", "extra")))
-    with pytest.raises(FileNotFoundError, match="Expected an ONNX file, got missing.onnx"):
+    with pytest.raises(FileNotFoundError, match=r"Expected an ONNX file, got missing\.onnx"):
         observer.check_discrepancies("missing.onnx")
     with pytest.raises(TypeError, match="Expected a path, bytes, ModelProto or session, got int"):
         observer.check_discrepancies(3)

@@ -1,4 +1,4 @@
-"""The same tests with every supported Transformers, each in its own folder; what a release lacks is printed."""
+"""The same tests with every supported Transformers, each in its folder; what a release lacks is printed."""
 
 import importlib.machinery
 import importlib.util

@@ -47,7 +47,7 @@ def cache_bases() -> tuple[type, ...]:
 
 
 def layer_bases() -> tuple[type, ...]:
-    """The layer base classes of the installed Transformers; () in releases whose caches are lists of tensors."""
+    """The layer base classes of the installed Transformers; () where caches are lists of tensors."""
     return _named_bases(LAYER_BASES)
 
 
@@ -61,7 +61,7 @@ def named_like_a_cache(cls: type) -> bool:
 
 
 def kind_of(obj: object) -> Kind:
-    """kind_of(DynamicCache()) is Kind.LAYERS with the layer-based layout, Kind.LISTS with the list-based one."""
+    """kind_of(DynamicCache()) is Kind.LAYERS in the layer-based layout, Kind.LISTS in the list-based one."""
     cls = type(obj)
     kind = _kinds.get(cls)
     if kind is None:

@@ -57,7 +57,7 @@ def unflatten_cache(children: Any, context: CacheContext) -> Any:
 
 
 def flatten_cache_with_keys(cache: Any) -> tuple[list[tuple[Any, Any]], CacheContext]:
-    """The same with keys key_0, value_0, key_1 ..., which become input names such as past_key_values_key_0."""
+    """The same with keys key_0, value_0, key_1 ...: input names such as past_key_values_key_0."""
     if kind_of(cache) is Kind.PAIR:
         children, context = flatten_cache(cache)
         return [(pytree.MappingKey(name), child) for name, child in zip(PAIR, children, strict=True)], context
