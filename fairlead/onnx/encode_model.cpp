@@ -260,6 +260,12 @@ EncodedMessage encode_model(const Model& model, const ExternalPlan& plan) {
   return Encoder(model, plan).model();
 }
 
+EncodedMessage encode_metadata(std::string_view key, std::string_view value) {
+  EncodedMessage message;
+  put_entry(message, proto::kModelMetadata, key, value);
+  return message;
+}
+
 void write_message(const EncodedMessage& message, OutputFile& file) {
   const std::span<const std::byte> bytes = std::as_bytes(std::span(message.bytes));
   std::size_t done = 0;

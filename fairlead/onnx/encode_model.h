@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fairlead/onnx/external_plan.h"
@@ -30,6 +31,9 @@ struct EncodedMessage {
 
 // The ModelProto. Borrows the tensors of `model` until it is written.
 [[nodiscard]] EncodedMessage encode_model(const Model& model, const ExternalPlan& plan);
+
+// One more pair for a ModelProto that is already written: appended to its bytes, it is merged in.
+[[nodiscard]] EncodedMessage encode_metadata(std::string_view key, std::string_view value);
 
 void write_message(const EncodedMessage& message, OutputFile& file);
 

@@ -18,7 +18,11 @@ namespace fairlead::onnx {
 // owner.
 class OutputFile {
  public:
-  OutputFile(const std::string& path, std::string shown_as);
+  enum class Mode {
+    kReplace,  // made anew, whatever was there
+    kAppend,   // written on from its end
+  };
+  OutputFile(const std::string& path, std::string shown_as, Mode mode = Mode::kReplace);
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
   ~OutputFile();

@@ -90,6 +90,15 @@ void StagedModel::discard() {
   folder_.clear();
 }
 
+void StagedModel::add_metadata(const std::string& key, const std::string& value) {
+  FAIRLEAD_CHECK(!folder_.empty(), "nothing is staged");
+  OutputFile file(staged_path_, final_path_, OutputFile::Mode::kAppend);
+  const EncodedMessage message = encode_metadata(key, value);
+  write_message(message, file);
+  file.close();
+  result_.model_bytes += message.size();
+}
+
 // The model is renamed last: whoever opens it under its final name finds its data there. A second
 // link to the data that was there before lets a failure put it back.
 void StagedModel::commit() {

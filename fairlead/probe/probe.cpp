@@ -30,7 +30,8 @@ struct Group {
   bool dynamic = false;
   bool only_down = false;  // larger sizes are refused
   std::string reason;      // why it is fixed
-  int sum_of[2] = {-1, -1};  // it is the sum of these groups
+  int sum_of[2] = {-1, -1};  // it is the sum of these groups; the second may be absent
+  std::int64_t sum_more = 0;  // plus this
 };
 
 class Prober {
@@ -133,8 +134,14 @@ class Prober {
   void settle(Sizes& sizes) const {
     for (const Group& group : groups_) {
       if (group.sum_of[0] < 0) continue;
-      put(sizes, group, size_in(sizes, groups_[group.sum_of[0]]) + size_in(sizes, groups_[group.sum_of[1]]));
+      put(sizes, group, sum_in(sizes, group));
     }
+  }
+
+  [[nodiscard]] std::int64_t sum_in(const Sizes& sizes, const Group& sum) const {
+    std::int64_t total = size_in(sizes, groups_[sum.sum_of[0]]) + sum.sum_more;
+    if (sum.sum_of[1] >= 0) total += size_in(sizes, groups_[sum.sum_of[1]]);
+    return total;
   }
 
   [[nodiscard]] bool allowed(const Group& group, std::int64_t size) const {
@@ -158,40 +165,69 @@ class Prober {
   // ---- stage 1b: sizes of one ------------------------------------------------------------------------
 
   // At a size of 1 a model may take another path (one token to decode, broadcasting). Where a dimension
-  // of 1 can be 2, the program at 2 and more is the one that counts.
+  // of 1 can be larger, the program there is the one that counts. In order: alone, with a sum that it is
+  // part of, both as the program of the example; then the same with a program of its own.
   void leave_ones() {
-    for (Group& group : groups_) {
-      if (group.base > 1) continue;
-      std::string refusal;
-      for (const std::int64_t size : {2, 3}) {
-        if (!allowed(group, size)) continue;
-        Sizes sizes = base_;
-        put(sizes, group, size);
-        const TrialResult result = attempt(sizes, -1);
-        if (!result.ok()) {
-          if (refusal.empty()) refusal = result.reason;
-          continue;
-        }
-        Sizes other = sizes;
-        const std::int64_t next = size + 3;
-        put(other, group, next);
-        const TrialResult again = attempt(other, result.run);
-        if (!again.ok()) {
-          if (refusal.empty()) refusal = again.reason;
-          continue;
-        }
-        base_ = sizes;
-        reference_ = result.run;
-        group.base = size;
-        kept_.clear();  // earlier runs may be another program
-        moved_base_ = true;
-        keep(base_, reference_);
-        keep(other, again.run);
-        refusal.clear();
-        break;
+    for (std::size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].base > 1) continue;
+      if (groups_[g].base == 0) {
+        groups_[g].reason = "its size is 0";
+        continue;
       }
-      if (group.base <= 1) group.reason = refusal.empty() ? "its size is " + std::to_string(group.base) : refusal;
+      std::string refusal;
+      bool left = false;
+      for (const bool own : {false, true}) {
+        const auto sums = sums_with(g);
+        left = left || (!own && leave_one(g, own, refusal));
+        for (const auto& [s, t] : sums) {
+          if (left) break;
+          set_sum(s, static_cast<int>(g), t);
+          left = leave_one(g, own, refusal);
+          if (left) {
+            groups_[s].dynamic = true;
+          } else {
+            clear_sum(s);
+          }
+        }
+        left = left || (own && leave_one(g, own, refusal));
+        if (left) break;
+      }
+      if (!left) groups_[g].reason = refusal.empty() ? "its size is 1" : refusal;
     }
+  }
+
+  bool leave_one(std::size_t g, bool own_program, std::string& refusal) {
+    Group& group = groups_[g];
+    for (const std::int64_t size : {3, 2}) {
+      if (!allowed(group, size)) continue;
+      Sizes sizes = base_;
+      put(sizes, group, size);
+      settle(sizes);
+      const TrialResult result = attempt(sizes, own_program ? -1 : reference_);
+      if (!result.ok()) {
+        if (refusal.empty()) refusal = result.reason;
+        continue;
+      }
+      Sizes other = sizes;
+      put(other, group, size + 3);
+      settle(other);
+      const TrialResult again = attempt(other, result.run);
+      if (!again.ok()) {
+        if (refusal.empty()) refusal = again.reason;
+        continue;
+      }
+      base_ = sizes;
+      for (Group& each : groups_) each.base = size_in(base_, each);
+      if (own_program) {
+        reference_ = result.run;
+        kept_.clear();  // earlier runs are another program
+        moved_base_ = true;
+      }
+      keep(sizes, result.run);
+      keep(other, again.run);
+      return true;
+    }
+    return false;
   }
 
   // ---- stage 2: one group at a time -----------------------------------------------------------------
@@ -205,6 +241,7 @@ class Prober {
     if (!result.ok()) {
       // What the model itself says about a size is worth more than where the programs parted.
       if (reason.empty()) reason = result.reason;
+      parted_ = result.parted;
       return false;
     }
     keep(sizes, result.run);
@@ -214,7 +251,11 @@ class Prober {
   }
 
   bool moves_either_way(Group& group, std::string& reason) {
+    parted_ = false;
     if (moves(group, up(group, group.base), reason)) return true;
+    // A model that refuses larger sizes has a limit, and below it one program. One that executes other
+    // operators there branches on the size: smaller sizes prove nothing, and the file could not refuse.
+    if (parted_) return false;
     std::string second;
     if (moves(group, down(group, group.base), second)) {
       group.only_down = true;
@@ -226,33 +267,68 @@ class Prober {
   void explore(std::size_t g) {
     if (groups_[g].base <= 1 || groups_[g].sum_of[0] >= 0) return;
     std::string reason;
-    if (moves_either_way(groups_[g], reason)) {
-      groups_[g].dynamic = true;
-      return;
-    }
-    if (explore_sums(g) || explore_parts(g) || explore_multiples(g)) return;
+    if (explore_whole(g, reason) || explore_parts(g) || explore_multiples(g)) return;
     groups_[g].reason = reason;
   }
 
-  // Group s whose base is g's plus a third's: both move together.
-  bool explore_sums(std::size_t g) {
+  bool explore_whole(std::size_t g, std::string& reason) {
+    const bool moved = moves_either_way(groups_[g], reason) || explore_sums(g);
+    groups_[g].dynamic = moved;
+    return moved;
+  }
+
+  // Groups s and t such that s is as large as g and t together; t is -1 where the rest is no group.
+  [[nodiscard]] std::vector<std::pair<std::size_t, int>> sums_with(std::size_t g) const {
+    std::vector<std::pair<std::size_t, int>> list;
     for (std::size_t s = 0; s < groups_.size(); ++s) {
+      if (s == g || groups_[s].sum_of[0] >= 0 || groups_[s].base <= groups_[g].base) continue;
       for (std::size_t t = 0; t < groups_.size(); ++t) {
-        if (s == g || t == g || s == t || groups_[s].sum_of[0] >= 0 || groups_[t].base <= 1) continue;
-        if (groups_[s].base != groups_[g].base + groups_[t].base) continue;
-        groups_[s].sum_of[0] = static_cast<int>(g);
-        groups_[s].sum_of[1] = static_cast<int>(t);
-        std::string ignored;
-        const bool first = moves_either_way(groups_[g], ignored);
-        const bool second = first && (groups_[t].dynamic || moves_either_way(groups_[t], ignored));
-        if (second) {
-          groups_[g].dynamic = groups_[t].dynamic = true;
-          groups_[s].dynamic = true;
-          drop_runs_that_break(s);
-          return true;
-        }
-        groups_[s].sum_of[0] = groups_[s].sum_of[1] = -1;
+        if (t == g || t == s || groups_[t].sum_of[0] >= 0) continue;
+        if (groups_[s].base == groups_[g].base + groups_[t].base) list.emplace_back(s, static_cast<int>(t));
       }
+    }
+    return list;
+  }
+
+  void set_sum(std::size_t s, int a, int b) {
+    groups_[s].sum_of[0] = a;
+    groups_[s].sum_of[1] = b;
+    groups_[s].sum_more = groups_[s].base - groups_[a].base - (b >= 0 ? groups_[b].base : 0);
+  }
+
+  void clear_sum(std::size_t s) {
+    groups_[s].sum_of[0] = groups_[s].sum_of[1] = -1;
+    groups_[s].sum_more = 0;
+  }
+
+  bool explore_sums(std::size_t g) {
+    std::string ignored;
+    // A sum that is known already, whose other part turned out to be this group and not its namesake.
+    for (Group& sum : groups_) {
+      if (sum.sum_of[0] < 0) continue;
+      for (int& part : sum.sum_of) {
+        if (part < 0 || part == static_cast<int>(g) || groups_[part].dynamic) continue;
+        if (groups_[part].base != groups_[g].base) continue;
+        const int before = part;
+        part = static_cast<int>(g);
+        if (moves_either_way(groups_[g], ignored)) return true;
+        part = before;
+      }
+    }
+    for (const auto& [s, t] : sums_with(g)) {
+      const std::size_t mark = kept_.size();
+      const bool was_dynamic = groups_[s].dynamic;
+      set_sum(s, static_cast<int>(g), t);
+      // A part that moved alone before must move with the sum as well.
+      if (moves_either_way(groups_[g], ignored) &&
+          (t < 0 || !groups_[t].dynamic || moves_either_way(groups_[t], ignored))) {
+        groups_[s].dynamic = true;
+        drop_runs_that_break(s);
+        return true;
+      }
+      kept_.resize(mark);
+      clear_sum(s);
+      groups_[s].dynamic = was_dynamic;
     }
     return false;
   }
@@ -260,8 +336,7 @@ class Prober {
   // Runs in which the sum did not hold say nothing about the symbols that remain.
   void drop_runs_that_break(std::size_t s) {
     std::erase_if(kept_, [&](const Kept& kept) {
-      return size_in(kept.sizes, groups_[s]) != size_in(kept.sizes, groups_[groups_[s].sum_of[0]]) +
-                                                    size_in(kept.sizes, groups_[groups_[s].sum_of[1]]);
+      return size_in(kept.sizes, groups_[s]) != sum_in(kept.sizes, groups_[s]);
     });
   }
 
@@ -291,25 +366,34 @@ class Prober {
 
   bool explore_parts(std::size_t g) {
     if (groups_[g].pinned || groups_[g].places.size() < 2) return false;
-    for (auto parts : {by_axis(groups_[g].places), units(groups_[g])}) {
+    for (const auto& parts : {by_axis(groups_[g].places), units(groups_[g])}) {
       if (parts.size() < 2) continue;
-      bool any = false;
-      std::vector<Group> made;
-      for (auto& places : parts) {
-        Group part = groups_[g];
-        part.places = places;
-        part.reason.clear();
-        std::string reason;
-        part.dynamic = moves_either_way(part, reason);
-        part.reason = reason;
-        any = any || part.dynamic;
-        made.push_back(std::move(part));
+      const std::vector<Group> before = groups_;
+      const std::size_t mark = kept_.size();
+      std::vector<std::size_t> made;
+      for (std::size_t k = 0; k < parts.size(); ++k) {
+        Group part = before[g];
+        part.places = parts[k];
+        if (k == 0) {
+          groups_[g] = part;
+          made.push_back(g);
+        } else {
+          made.push_back(groups_.size());
+          groups_.push_back(part);
+        }
       }
-      if (!any) continue;
-      groups_[g] = made[0];
-      for (std::size_t k = 1; k < made.size(); ++k) groups_.push_back(made[k]);
-      // A part that did not move alone may still move as a sum or in parts of its own.
-      return true;
+      bool any = false;
+      for (const std::size_t part : made) {
+        std::string reason;
+        if (explore_whole(part, reason)) {
+          any = true;
+        } else {
+          groups_[part].reason = reason;
+        }
+      }
+      if (any) return true;
+      groups_ = before;
+      kept_.resize(mark);
     }
     return false;
   }
@@ -321,10 +405,12 @@ class Prober {
       if (unit < 2 || group.base % unit != 0) continue;
       group.unit = unit;
       std::string ignored;
+      const std::size_t mark = kept_.size();
       if (moves(group, group.base + unit, ignored) && moves(group, group.base + 2 * unit, ignored)) {
         group.dynamic = true;
         return true;
       }
+      kept_.resize(mark);
       group.unit = 1;
     }
     return false;
@@ -468,14 +554,8 @@ class Prober {
       group.reason = result.reason.empty() ? reason : result.reason;
       // Every run in which it moved is of no use any more.
       std::erase_if(kept_, [&](const Kept& kept) { return size_in(kept.sizes, group) != group.base; });
-      for (Group& sum : groups_) {
-        if (sum.sum_of[0] == static_cast<int>(g) || sum.sum_of[1] == static_cast<int>(g)) unsum(sum);
-      }
     }
   }
-
-  // A sum with a fixed part: what is left is the other part plus a constant, kept as a sum.
-  void unsum(Group& sum) { (void)sum; }
 
   void refuse_unmet() const {
     for (const Group& group : groups_) {
@@ -525,11 +605,14 @@ class Prober {
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       const Group& group = groups_[g];
       if (group.sum_of[0] < 0) continue;
+      // A part that is fixed counts with its size.
       const auto part = [&](int k) {
+        if (group.sum_of[k] < 0) return result.pool->constant(0);
         const Expr e = symbol_of[group.sum_of[k]];
         return e != nullptr ? e : result.pool->constant(groups_[group.sum_of[k]].base);
       };
-      symbol_of[g] = result.pool->add(part(0), part(1));
+      symbol_of[g] = result.pool->add(result.pool->add(part(0), part(1)),
+                                      result.pool->constant(group.sum_more));
     }
     for (std::size_t leaf = 0; leaf < base_.size(); ++leaf) {
       std::vector<Expr> shape;
@@ -585,6 +668,7 @@ class Prober {
   std::vector<Kept> kept_;
   std::size_t trials_ = 0;
   bool moved_base_ = false;
+  bool parted_ = false;  // the last trial that failed ran another program
   bool visible_ = false;
 };
 

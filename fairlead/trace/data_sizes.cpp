@@ -39,20 +39,37 @@ std::optional<DataSize> boolean_index(const Graph& graph, const Node& node) {
   return size;
 }
 
+// (values, inverse, counts): the values vary along `dim`, the counts have one dimension, and the
+// inverse has the input's sizes.
+std::optional<DataSize> unique_size(const Graph& graph, const Node& node, std::size_t dim_at,
+                                    std::size_t result) {
+  if (result == 1) return std::nullopt;
+  DataSize size;
+  if (result == 0 && dim_at < node.args.size() && node.args[dim_at].kind == ArgKind::kInt) {
+    const auto rank = static_cast<int>(graph.values[node.args[0].value].shape.size());
+    size.axis = static_cast<int>(node.args[dim_at].expr->value);
+    if (size.axis < 0) size.axis += rank;
+  }
+  return size;
+}
+
 }  // namespace
 
-std::optional<DataSize> data_size(const Graph& graph, const Node& node) {
+std::optional<DataSize> data_size(const Graph& graph, const Node& node, std::size_t result) {
   const std::string_view op = node.op;
   if (op == "aten.index.Tensor") return boolean_index(graph, node);
   if (op == "aten.nonzero.default" || op == "aten.nonzero_numpy.default") {
     return DataSize{0, first_value(node.args[0])};
   }
   if (op == "aten.masked_select.default") return DataSize{0, first_value(node.args[1])};
-  if (op == "aten._unique2.default" || op == "aten.unique_consecutive.default" ||
-      op == "aten.unique_dim.default" || op == "aten.bincount.default") {
-    return DataSize{0, kNoValue};
+  if (op == "aten._unique2.default") return unique_size(graph, node, node.args.size(), result);
+  if (op == "aten.unique_dim.default") return unique_size(graph, node, 1, result);
+  if (op == "aten.unique_consecutive.default") return unique_size(graph, node, 3, result);
+  if (op == "aten.bincount.default") return DataSize{0, kNoValue};
+  if (op == "aten.repeat_interleave.Tensor") {
+    const bool given = node.args.size() > 1 && node.args[1].kind != ArgKind::kNone;
+    return given ? std::nullopt : std::optional(DataSize{0, kNoValue});
   }
-  if (op == "aten.repeat_interleave.Tensor") return DataSize{0, kNoValue};
   return std::nullopt;
 }
 

@@ -8,11 +8,12 @@
 namespace fairlead {
 
 struct DataSize {
-  int axis = 0;            // of every result that has the dimension
+  int axis = 0;
   ValueId key = kNoValue;  // operators with the same key have the same size there
 };
 
-// nullopt: every size of the results follows from sizes and integers.
-[[nodiscard]] std::optional<DataSize> data_size(const Graph& graph, const Node& node);
+// Of result number `result`; nullopt: its sizes follow from sizes and integers.
+[[nodiscard]] std::optional<DataSize> data_size(const Graph& graph, const Node& node,
+                                                std::size_t result);
 
 }  // namespace fairlead

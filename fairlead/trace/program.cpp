@@ -6,7 +6,9 @@
 #include "fairlead/trace/program.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <optional>
 #include <map>
 #include <unordered_map>
 
@@ -205,7 +207,8 @@ class Builder {
       return v == seen[0] || (v != v && seen[0] != seen[0]);
     });
     if (constant) return;
-    const auto solution = solver_.solve_float(seen);
+    auto solution = solver_.solve_float(seen);
+    if (!solution) solution = solve_fraction(seen);
     if (!solution) {
       std::string text;
       for (const double v : seen) text += (text.empty() ? "" : ", ") + std::to_string(v);
@@ -217,6 +220,22 @@ class Builder {
     arg.number = solution->coefficient;
     arg.expr = solution->base;
     arg.power = solution->power;
+  }
+
+  // h - 0.5 and its kin: an integer expression divided by a small power of two.
+  std::optional<FloatSolution> solve_fraction(const std::vector<double>& seen) {
+    for (const double scale : {1.0, 2.0, 4.0, 8.0}) {
+      std::vector<std::int64_t> whole;
+      for (const double v : seen) {
+        const double scaled = v * scale;
+        if (scaled != std::floor(scaled) || std::abs(scaled) > 1e12) break;
+        whole.push_back(static_cast<std::int64_t>(scaled));
+      }
+      if (whole.size() != seen.size()) continue;
+      const Solution solution = solver_.solve(whole, hints_);
+      if (solution.found()) return FloatSolution{1 / scale, solution.expr, 1};
+    }
+    return std::nullopt;
   }
 
   // ---- values ---------------------------------------------------------------------------------
@@ -283,13 +302,32 @@ class Builder {
       }
       node.args.push_back(read_item(at, name));
     }
+    if (def.name == "aten.as_strided.default") add_strides(record, node);
     if (reads_value(record, node)) return;
     node.random = def.random;
     if (written != kNoRunValue) {
       add_write(std::move(node), written);
     } else {
-      add_results(record, def, std::move(node));
+      add_results(record, std::move(node));
     }
+  }
+
+  // as_strided reads memory: the strides and the offset of its tensor become its last argument.
+  void add_strides(const OpRecord& record, Node& node) {
+    const auto v = static_cast<RunValue>(run_.items[record.items].i);
+    const auto it = run_.strides.find(v);
+    if (it == run_.strides.end()) return;
+    Arg list;
+    list.kind = ArgKind::kList;
+    for (std::size_t k = 0; k < it->second.size(); ++k) {
+      std::vector<std::int64_t> seen;
+      for (const Run* run : request_.runs) seen.push_back(run->strides.at(v).at(k));
+      Arg stride;
+      stride.kind = ArgKind::kInt;
+      stride.expr = solve_int(seen, "a stride");
+      list.items.push_back(std::move(stride));
+    }
+    node.args.push_back(std::move(list));
   }
 
   // An operator whose arguments no input decides, with the same integers in every run: its kept
@@ -355,11 +393,26 @@ class Builder {
       reads = true;
       if (kind == ItemKind::kFloat) {
         read_number(node, over_runs(at, true, [](const Item& i) { return i.f; }), element++);
+      } else if (kind == ItemKind::kBool) {
+        read_flag(node, over_runs(at, true, [](const Item& i) { return i.i; }));
       } else {
         read_number(node, over_runs(at, true, [](const Item& i) { return i.i; }), element++);
       }
     }
     return reads;
+  }
+
+  // if x.sum() > 0: what the model did after that answer is the program. Where both answers were
+  // seen the runs did not part, so nothing is assumed.
+  void read_flag(const Node& node, const std::vector<std::int64_t>& seen) {
+    if (!tainted_args()) return;
+    for (const std::int64_t v : seen) {
+      if (v != seen[0]) return;
+    }
+    program_.assumptions.push_back({"read",
+                                    std::string("read ") + (seen[0] != 0 ? "True" : "False") +
+                                        " from a tensor in every run and may go by it",
+                                    std::string(node.module), std::string(node.source)});
   }
 
   template <typename T>
@@ -369,7 +422,8 @@ class Builder {
     if (!varies) {
       if (tainted_args()) {
         program_.assumptions.push_back({"read",
-                                        node.op + " read " + number_text(seen[0]) + " in every run",
+                                        "read " + number_text(seen[0]) +
+                                            " from a tensor in every run and may go by it",
                                         std::string(node.module), std::string(node.source)});
       }
       return;
@@ -410,10 +464,9 @@ class Builder {
     functional_.write(written, out);
   }
 
-  void add_results(const OpRecord& record, const OpDef& def, Node node) {
+  void add_results(const OpRecord& record, Node node) {
     for (const Arg& arg : node.args) add_int_hints(arg);
     for (const Expr e : size_hints(pool(), graph(), node)) hints_.insert(hints_.begin(), e);
-    const auto data = data_size(graph(), node);
     std::vector<RunValue> made;
     for (std::uint32_t k = 0; k < record.result_count; ++k) {
       const Item& item = run_.items[record.results + k];
@@ -424,10 +477,9 @@ class Builder {
         continue;
       }
       const RunValue v = static_cast<RunValue>(item.i);
-      // unique's inverse (result 1) has the input's shape.
-      const bool sized = data && (made.size() != 1 || def.name.find("unique") == std::string::npos);
+      const auto data = data_size(graph(), node, made.size());
       node.outputs.push_back(graph().add_value(run_.values[v].dtype, {}));
-      set_shape(node.outputs.back(), v, sized ? &*data : nullptr);
+      set_shape(node.outputs.back(), v, data ? &*data : nullptr);
       made.push_back(v);
     }
     graph().nodes.push_back(std::move(node));

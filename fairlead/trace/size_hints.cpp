@@ -1,6 +1,8 @@
-// (x + 2*padding - dilation*(kernel - 1) - 1) // stride + 1, and what its relatives make of it.
+// (x + 2*padding - dilation*(kernel - 1) - 1) // stride + 1 and what its relatives make of it, and
+// the lengths that views cut.
 #include "fairlead/trace/size_hints.h"
 
+#include <algorithm>
 #include <string_view>
 
 namespace fairlead {
@@ -30,6 +32,45 @@ struct Window {
   }
 };
 
+// A place counted from the end, counted from the beginning.
+Expr from_start(ExprPool& pool, Expr place, Expr size) {
+  const bool negative = (is_const(place) || place->kind == ExprKind::kMul) && place->value < 0;
+  return negative ? pool.add(place, size) : place;
+}
+
+std::size_t axis_of(const Arg& arg, std::size_t rank) {
+  const std::int64_t axis = arg.expr->value;
+  return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
+}
+
+// slice.Tensor(self, dim, start, end, step)
+void slice_hints(ExprPool& pool, const std::vector<Expr>& shape, const Node& node,
+                 std::vector<Expr>& hints) {
+  if (node.args.size() < 5 || node.args[1].kind != ArgKind::kInt) return;
+  const Expr size = shape.at(axis_of(node.args[1], shape.size()));
+  const Expr step = node.args[4].kind == ArgKind::kInt ? node.args[4].expr : pool.constant(1);
+  const auto place = [&](const Arg& arg, Expr otherwise) {
+    return arg.kind == ArgKind::kInt ? from_start(pool, arg.expr, size) : otherwise;
+  };
+  const Expr start = place(node.args[2], pool.constant(0));
+  const Expr end = place(node.args[3], size);
+  const bool open = is_const(end) && end->value > (std::int64_t{1} << 40);
+  // The last is tried first: to the end, to a given place, to that place or the end.
+  if (!open) hints.push_back(pool.ceildiv(pool.sub(pool.min(end, size), start), step));
+  if (!open) hints.push_back(pool.ceildiv(pool.sub(end, start), step));
+  hints.push_back(pool.ceildiv(pool.sub(size, start), step));
+}
+
+// diagonal(self, offset, dim1, dim2)
+void diagonal_hints(ExprPool& pool, const std::vector<Expr>& shape, const Node& node,
+                    std::vector<Expr>& hints) {
+  const std::int64_t offset = at(node.args[1], 0, 0);
+  const Expr rows = shape.at(axis_of(node.args[2], shape.size()));
+  const Expr cols = shape.at(axis_of(node.args[3], shape.size()));
+  hints.push_back(pool.min(pool.add(rows, pool.constant(std::min<std::int64_t>(offset, 0))),
+                           pool.sub(cols, pool.constant(std::max<std::int64_t>(offset, 0)))));
+}
+
 }  // namespace
 
 std::vector<Expr> size_hints(ExprPool& pool, const Graph& graph, const Node& node) {
@@ -54,6 +95,19 @@ std::vector<Expr> size_hints(ExprPool& pool, const Graph& graph, const Node& nod
           at(node.args[7], k, 0) + dilation * (kernel - 1) + 1 - 2 * padding - stride;
       hints.push_back(pool.add(pool.mul(x, pool.constant(stride)), pool.constant(extra)));
     }
+    return hints;
+  }
+  if (op == "aten.slice.Tensor") {
+    slice_hints(pool, w.input(), node, hints);
+    return hints;
+  }
+  if (op == "aten.diagonal.default" || op == "aten.diagonal_copy.default") {
+    diagonal_hints(pool, w.input(), node, hints);
+    return hints;
+  }
+  if (op == "aten.unfold.default" && !w.input().empty()) {
+    const Expr x = w.input().at(axis_of(node.args[1], w.input().size()));
+    hints.push_back(w.slide(x, at(node.args[2], 0, 1), at(node.args[3], 0, 1), 0, 1, false));
     return hints;
   }
   // (self, kernel_size, stride, padding, dilation or ceil_mode, ...)

@@ -50,7 +50,15 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        value = getattr(importlib.import_module(_LAZY[name]), name)
+        try:
+            value = getattr(importlib.import_module(_LAZY[name]), name)
+        except ModuleNotFoundError as error:
+            if (error.name or "").partition(".")[0] != "torch":
+                raise
+            raise ImportError(
+                f"[fairlead] Expected PyTorch for fairlead.{name}, but it cannot be imported ({error}). "
+                "Install it with pip install torch."
+            ) from None
         globals()[name] = value
         return value
     raise AttributeError(f"module 'fairlead' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""The contract of an export in words: symbols, shapes, what is fixed and why, what was assumed, how far it was checked."""
+"""The contract of an export in words: symbols, shapes, what is fixed and why, what was assumed, what was checked."""
 
 from __future__ import annotations
 
@@ -21,6 +21,10 @@ class Contract:
     verified: str = "not verified"
 
     def __str__(self) -> str:
+        return self.text()
+
+    def text(self, checked: bool = True) -> str:
+        """In words. A file carries them without the last line: it is checked after it was written."""
         lines = ["Symbols"]
         if not self.symbols:
             lines.append("  none: every dimension is fixed")
@@ -46,7 +50,10 @@ class Contract:
         for name in self.written:
             lines.append(f"Written by the model: {name}")
         lines += [f"Note: {note}" for note in self.notes]
-        lines.append(f"Checked: {self.verified}")
+        if self.symbols:
+            lines.append("Assumed: at sizes that were not tried the model executes the same operators")
+        if checked:
+            lines.append(f"Checked: {self.verified}")
         return "\n".join(lines)
 
 
@@ -68,7 +75,10 @@ def grouped_fixed(rows: list[dict]) -> list[tuple]:
     for row in rows:
         key = (row["axis"], re.sub(r"\.\d+\.", ".#.", row["name"]), row["size"], row["reason"])
         groups.setdefault(key, []).append(row["name"])
-    return [(f"axis {axis} of {together(pattern, names)}", size, reason) for (axis, pattern, size, reason), names in groups.items()]
+    return [
+        (f"axis {axis} of {together(pattern, names)}", size, reason)
+        for (axis, pattern, size, reason), names in groups.items()
+    ]
 
 
 def together(pattern: str, names: list[str]) -> str:

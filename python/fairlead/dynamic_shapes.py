@@ -1,6 +1,9 @@
 """`dynamic_shapes` as torch.export takes them, spread over the flat leaves of the inputs.
 
 A request per dim is (kind, name, min, max): kind 0 to be found out, 1 static, 2 dynamic.
+
+    ({0: "batch", 1: Dim("seq", min=2)}, None)      one entry per argument, in order; None: static
+    {"x": ("batch", None), "cache": [{0: "batch"}, {0: "batch"}]}      by name; a cache is a flat list
 """
 
 from __future__ import annotations
@@ -14,37 +17,46 @@ from fairlead.leaves import get_leaf_tensors
 
 AUTO, STATIC, DYNAMIC = 0, 1, 2
 LARGEST = 2**63 - 1
+KINDS = {"AUTO": AUTO, "STATIC": STATIC, "DYNAMIC": DYNAMIC}
+ACCEPTED = "a name, a Dim, Dim.DYNAMIC, Dim.AUTO, Dim.STATIC, its own size or None"
 
 
 def requests(call, dynamic_shapes: Any) -> list[list[tuple]]:
     if dynamic_shapes is None:
         return [[(AUTO, "", 0, LARGEST)] * t.dim() for t in call.tensors]
     named = call.named
-    if isinstance(dynamic_shapes, (tuple, list)):
-        if len(dynamic_shapes) != len(named):
-            raise InvalidInput(
-                f"[export] Expected dynamic_shapes with one entry per argument ({len(named)}: {', '.join(named)}), "
-                f"got {len(dynamic_shapes)}. Use None for an argument that is static."
-            )
-        by_name = dict(zip(named, dynamic_shapes, strict=True))
-    elif isinstance(dynamic_shapes, dict):
-        unknown = [k for k in dynamic_shapes if k not in named]
-        if unknown:
-            raise InvalidInput(
-                f"[export] Expected dynamic_shapes for the arguments {', '.join(named)}, got {', '.join(map(str, unknown))}. "
-                "Use the names of the call."
-            )
-        by_name = dynamic_shapes
-    else:
-        raise InvalidInput(f"[export] Expected dynamic_shapes as a tuple or a dict, got {type(dynamic_shapes).__name__}.")
+    by_name = by_argument(named, dynamic_shapes)
     result = []
     for name, value in named.items():
         leaves = get_leaf_tensors({name: value})
-        specs = flat_specs(by_name.get(name), leaves, name)
+        specs = flat_specs(by_name.get(name), leaves, name, isinstance(value, torch.Tensor))
         for (leaf, tensor), spec in zip(leaves.items(), specs, strict=True):
-            result.append([one_dim(leaf, axis, spec) for axis in range(tensor.dim())])
-            check_axes(leaf, tensor, spec)
+            dims = by_axis(leaf, tensor, spec)
+            result.append([one_dim(leaf, axis, tensor.shape[axis], given) for axis, given in enumerate(dims)])
     return result
+
+
+def by_argument(named: dict, dynamic_shapes: Any) -> dict:
+    arguments = ", ".join(named)
+    if isinstance(dynamic_shapes, dict):
+        unknown = [str(k) for k in dynamic_shapes if k not in named]
+        if unknown:
+            raise InvalidInput(
+                f"[export] Expected dynamic_shapes for the arguments {arguments}, got {', '.join(unknown)}. "
+                "Use the names of the call."
+            )
+        return dynamic_shapes
+    if isinstance(dynamic_shapes, (tuple, list)):
+        if len(dynamic_shapes) != len(named):
+            raise InvalidInput(
+                f"[export] Expected dynamic_shapes with one entry per argument ({len(named)}: {arguments}), "
+                f"got {len(dynamic_shapes)}. Use None for an argument that is static."
+            )
+        return dict(zip(named, dynamic_shapes, strict=True))
+    raise InvalidInput(
+        f"[export] Expected dynamic_shapes as a tuple or a dict, got {type(dynamic_shapes).__name__}. "
+        f'Write {{"{next(iter(named))}": {{0: "batch"}}}} for a dynamic first axis.'
+    )
 
 
 def is_leaf_spec(spec: Any) -> bool:
@@ -56,70 +68,99 @@ def is_leaf_spec(spec: Any) -> bool:
 
 
 def is_dim(d: Any) -> bool:
-    return d is None or isinstance(d, (int, str)) or type(d).__name__ in ("Dim", "_Dim", "_DimHint", "DimHint", "_DerivedDim", "_StaticDim") or isinstance(d, type)
+    return not isinstance(d, (dict, tuple, list))
 
 
-def flat_specs(spec: Any, leaves: dict, name: str) -> list:
+def flat_specs(spec: Any, leaves: dict, name: str, bare: bool) -> list:
     """Specs of one argument, one per leaf: nested containers are flattened, a cache is a flat list."""
-    count = len(leaves)
     if spec is None:
-        return [None] * count
-    if count == 1 and is_leaf_spec(spec):
+        return [None] * len(leaves)
+    if len(leaves) == 1 and is_leaf_spec(spec):
         return [spec]
     flat: list = []
 
     def walk(item):
-        if is_leaf_spec(item) and not (isinstance(item, dict) and not item and False):
+        if is_leaf_spec(item):
             flat.append(item)
-        elif isinstance(item, dict):
-            for inner in item.values():
-                walk(inner)
-        elif isinstance(item, (tuple, list)):
-            for inner in item:
+        elif isinstance(item, (dict, tuple, list)) and not bare:
+            for inner in item.values() if isinstance(item, dict) else item:
                 walk(inner)
         else:
-            raise InvalidInput(f"[export] Expected a dict of axes for {name} in dynamic_shapes, got {type(item).__name__}.")
+            keys = f" with keys {', '.join(map(repr, item))}" if isinstance(item, dict) else ""
+            raise InvalidInput(
+                f"[export] Expected {{axis: dim}} or one dim per axis for {name} in dynamic_shapes, "
+                f"got a {type(item).__name__}{keys}. Axes are integers."
+            )
 
     walk(spec)
-    if len(flat) != count:
+    if len(flat) != len(leaves):
+        some = ", ".join(list(leaves)[:4]) + (", ..." if len(leaves) > 4 else "")
         raise InvalidInput(
-            f"[export] Expected {count} entries for {name} in dynamic_shapes (one per tensor: {', '.join(list(leaves)[:4])}"
-            f"{', ...' if count > 4 else ''}), got {len(flat)}."
+            f"[export] Expected {len(leaves)} entries for {name} in dynamic_shapes (one per tensor: {some}), "
+            f"got {len(flat)}."
         )
     return flat
 
 
-def check_axes(leaf: str, tensor: torch.Tensor, spec: Any) -> None:
+def by_axis(leaf: str, tensor: torch.Tensor, spec: Any) -> list:
+    """What was given for each axis. Negative axes count from the end."""
+    rank = tensor.dim()
+    if spec is None:
+        return [None] * rank
     if isinstance(spec, dict):
-        wrong = [k for k in spec if not -tensor.dim() <= k < tensor.dim()]
+        wrong = [k for k in spec if not -rank <= k < rank]
         if wrong:
             raise InvalidInput(
-                f"[export] Expected axes 0 to {tensor.dim() - 1} for {leaf} in dynamic_shapes, got {wrong[0]}."
+                f"[export] Expected axes 0 to {rank - 1} for {leaf} in dynamic_shapes, got {wrong[0]} "
+                f"(its shape is {list(tensor.shape)})."
             )
-    elif isinstance(spec, (tuple, list)) and len(spec) != tensor.dim():
+        dims: list = [None] * rank
+        for axis, given in spec.items():
+            dims[axis] = given
+        return dims
+    if len(spec) != rank:
         raise InvalidInput(
-            f"[export] Expected {tensor.dim()} entries for {leaf} in dynamic_shapes, one per axis, got {len(spec)}."
+            f"[export] Expected {rank} entries for {leaf} in dynamic_shapes, one per axis of {list(tensor.shape)}, "
+            f"got {len(spec)}."
         )
+    return list(spec)
 
 
-def one_dim(leaf: str, axis: int, spec: Any) -> tuple:
-    if spec is None:
+def one_dim(leaf: str, axis: int, size: int, given: Any) -> tuple:
+    where = f"axis {axis} of {leaf} in dynamic_shapes"
+    if given is None:
         return (STATIC, "", 0, LARGEST)
-    given = spec.get(axis, spec.get(axis - 10**6)) if isinstance(spec, dict) else spec[axis] if axis < len(spec) else None
-    if given is None or isinstance(given, int):
+    if isinstance(given, int) and not isinstance(given, bool):
+        if given != size:
+            raise InvalidInput(f"[export] Expected {where} to be {size} as in the example, got {given}. Use a name or None.")
         return (STATIC, "", 0, LARGEST)
     if isinstance(given, str):
-        return (DYNAMIC, given, 0, LARGEST)
-    kind = getattr(given, "type", None)
-    hint = getattr(kind, "name", "")
-    if hint:
-        bounds = (getattr(given, "min", None) or 0, getattr(given, "max", None) or LARGEST)
-        return ({"AUTO": AUTO, "STATIC": STATIC, "DYNAMIC": DYNAMIC}[hint], "", *bounds)
+        return (DYNAMIC, checked_name(where, given), 0, LARGEST)
+    hint = getattr(getattr(given, "type", None), "name", "")
+    if hint in KINDS:
+        return (KINDS[hint], "", *bounds(where, size, given))
     name = getattr(given, "__name__", None)
-    if name is None:
+    if name is None or isinstance(given, type) and not hasattr(given, "max"):
+        raise InvalidInput(f"[export] Expected {ACCEPTED} for {where}, got {given!r}.")
+    if hasattr(given, "root"):  # 2*Dim("n"): it must vary, and how is found by trying
+        return (DYNAMIC, "", 0, LARGEST)
+    return (DYNAMIC, checked_name(where, name), *bounds(where, size, given))
+
+
+def checked_name(where: str, name: str) -> str:
+    if not name.isidentifier():
         raise InvalidInput(
-            f"[export] Expected a name, a Dim, Dim.DYNAMIC, Dim.AUTO, Dim.STATIC or None for axis {axis} of {leaf}, got {given!r}."
+            f"[export] Expected a name of letters, digits and _ for {where}, got {name!r}. Sums and products are found by "
+            "themselves: use Dim.DYNAMIC for them."
         )
-    low, high = getattr(given, "min", 0) or 0, getattr(given, "max", LARGEST)
-    high = LARGEST if not isinstance(high, int) or high > LARGEST else high
-    return (DYNAMIC, name, low, high)
+    return name
+
+
+def bounds(where: str, size: int, given: Any) -> tuple[int, int]:
+    low, high = getattr(given, "min", None), getattr(given, "max", None)
+    low = low if isinstance(low, int) else 0
+    high = high if isinstance(high, int) and high < LARGEST else LARGEST
+    if not low <= size <= high:
+        upper = f" to {high}" if high < LARGEST else " or more"
+        raise InvalidInput(f"[export] Expected the example within the bounds of {where}, {low}{upper}, got {size}.")
+    return (low, high)

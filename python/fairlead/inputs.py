@@ -27,6 +27,9 @@ class Call:
     def named(self) -> dict:
         return dict(zip(self.positional, self.args, strict=True)) | self.kwargs
 
+    def tensor(self, name: str) -> torch.Tensor:
+        return self.tensors[self.names.index(name)]
+
     def with_tensors(self, tensors: list[torch.Tensor]) -> tuple[tuple, dict]:
         """Arguments of the same structure around other tensors; nothing of the user's is shared."""
         both = replace_leaf_tensors(self.named, tensors)
@@ -73,6 +76,40 @@ def one_call(model: torch.nn.Module, call: Any) -> Call:
     return Call(tuple(args), dict(kwargs), list(leaves), list(leaves.values()), positional)
 
 
+def base_call(calls: list[Call]) -> Call:
+    """The first call without an empty tensor: inputs of other sizes are made from it."""
+    first = calls[0]
+    for number, other in enumerate(calls[1:], 1):
+        one_sided = [n for n in first.names if n not in other.names] + [n for n in other.names if n not in first.names]
+        if one_sided:
+            raise InvalidInput(
+                f"[export] Expected calls with the same tensors, but {one_sided[0]} is in one of call 0 and call {number} only. "
+                "Give every call the same arguments."
+            )
+        for name, a, b in zip(first.names, first.tensors, (other.tensor(n) for n in first.names), strict=True):
+            if a.dim() != b.dim() or a.dtype != b.dtype:
+                raise InvalidInput(
+                    f"[export] Expected calls that differ in sizes only, got {name} of {described(a)} in call 0 and of "
+                    f"{described(b)} in call {number}. Export them separately."
+                )
+    for call in calls:
+        if all(t.numel() for t in call.tensors):
+            return call
+    # A cache may hold parts that are still empty; they stay so. An argument of its own may not.
+    arguments = first.named
+    for name, tensor in zip(first.names, first.tensors, strict=True):
+        if not tensor.numel() and isinstance(arguments.get(name), torch.Tensor):
+            raise InvalidInput(
+                f"[export] Expected an example without empty tensors, got {name} of shape {list(tensor.shape)}. "
+                "Give an example in which every dimension is at least 1: other sizes are made from it."
+            )
+    return first
+
+
+def described(tensor: torch.Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+
+
 def positional_names(model: torch.nn.Module, args: tuple) -> list[str]:
     try:
         parameters = list(inspect.signature(model.forward).parameters.values())
@@ -99,7 +136,7 @@ def check_kinds(value: Any, path: str = "") -> None:
             f"[export] Expected tensors, numbers, None or containers of them as inputs, got the string {value[:40]!r} at "
             f"{path or 'the top'}. Bind it with functools.partial or a wrapper module: a string cannot be an ONNX input."
         )
-    if isinstance(value, PLAIN) or isinstance(value, SKIPPED) or kind_of(value) is not Kind.NOT:
+    if isinstance(value, (*PLAIN, *SKIPPED)) or kind_of(value) is not Kind.NOT:
         return
     inner = children(value)
     if inner is None:
@@ -114,17 +151,24 @@ def check_kinds(value: Any, path: str = "") -> None:
 def check_tensors(leaves: dict[str, torch.Tensor], model: torch.nn.Module) -> None:
     if not leaves:
         raise InvalidInput("[export] Expected at least one tensor among the inputs, got none. Pass the model's tensors.")
-    owner = next(model.parameters(), None)
     first_name, first = next(iter(leaves.items()))
-    for name, tensor in leaves.items():
-        other, what = (owner, "the model's parameters") if owner is not None else (first, first_name)
-        if tensor.device != other.device:
+    placed = [(f"the model's {name}", p) for name, p in model.named_parameters()]
+    placed += [(f"the model's {name}", b) for name, b in model.named_buffers()]
+    what, owner = (placed or [(first_name, first)])[0]
+    for name, tensor in [*placed, *leaves.items()]:
+        if tensor.device != owner.device:
             raise InvalidInput(
-                f"[export] Expected all tensors on one device, got {name} on {tensor.device} and {what} on {other.device}. "
-                "Move the inputs with .to(device)."
+                f"[export] Expected all tensors on one device, got {name} on {tensor.device} and {what} on {owner.device}. "
+                "Move model and inputs to the CPU with .cpu()" + META * ("meta" in (tensor.device.type, owner.device.type)) + "."
             )
-    if first.device.type != "cpu":
-        raise InvalidInput(f"[export] Expected model and inputs on the CPU, got {first_name} on {first.device}. Move both with .cpu().")
+    if owner.device.type != "cpu":
+        raise InvalidInput(
+            f"[export] Expected model and inputs on the CPU, got {what} on {owner.device}. "
+            "Move both with .cpu()" + META * (owner.device.type == "meta") + "."
+        )
+
+
+META = "; a tensor on meta has no values: load the weights first"
 
 
 def resized(tensor: torch.Tensor, sizes: list[int]) -> torch.Tensor:

@@ -7,22 +7,20 @@ import time
 from collections.abc import Callable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from fairlead import _core
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import requests
-from fairlead.inputs import Call, normalise, resized, varied
+from fairlead.inputs import Call, base_call, normalise, resized, varied
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.record.state import ModelState
+from fairlead.request import DEFAULT_OPSET, check_request
 from fairlead.runtime_check import OnnxSession, compare, eager
 
-# What ONNX Runtime 1.31 runs best on CPU: Gelu is an operator, and its fusions know every form below 21.
-DEFAULT_OPSET = 20
-SMALLEST_OPSET = 18
 CHECKED_SETTINGS = 3
 
 
@@ -98,7 +96,7 @@ def export(
     >>> print(result.contract)
     """
     show = progress if callable(progress) else (lambda what: print(f"fairlead: {what}", flush=True)) if progress else None
-    return _Export(model, inputs, os.fspath(path), locals_of(locals()), Progress(show)).run()
+    return _Export(model, inputs, path, locals_of(locals()), Progress(show)).run()
 
 
 def locals_of(values: dict) -> dict:
@@ -107,18 +105,27 @@ def locals_of(values: dict) -> dict:
 
 
 class _Export:
-    def __init__(self, model, inputs, path: str, options: dict, progress: Progress):
+    def __init__(self, model, inputs, path: str | os.PathLike, options: dict, progress: Progress):
         self.model, self.inputs, self.path, self.options, self.progress = model, inputs, path, options, progress
+        self.staged = None  # files without their final name: whatever happens, they are discarded
 
     def run(self) -> ExportResult:
         start = time.perf_counter()
-        self.check_request()
+        self.path = check_request(self.model, self.path, self.options)
         calls = self.calls = normalise(self.model, self.inputs)
-        call = self.call = self.base_call(calls)
+        self.call = base_call(calls)
+        try:
+            return self.staged_run(calls, start)
+        finally:
+            if self.staged is not None:
+                self.staged.discard()
+
+    def staged_run(self, calls: list[Call], start: float) -> ExportResult:
         with RecordingSession(self.model) as session:
             with self.progress.stage("probe", "probing which dimensions may vary"):
                 probed = self.probe(session, calls)
-            with self.progress.stage("solve", f"solving {session.core.op_count(probed.runs[0])} operators over {len(probed.runs)} runs"):
+            count = session.core.op_count(probed.runs[0])
+            with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"):
                 names = self.names(session, probed)
                 program = _core.build_program(
                     session.core, probed.runs, [s.name for s in probed.symbols], probed.run_values,
@@ -128,17 +135,15 @@ class _Export:
             self.refuse_assumptions(contract)
             with self.progress.stage("lower", "lowering to ONNX"):
                 model = program.lower(self.options["opset"])
-                model.add_metadata("fairlead.contract", str(contract))
+                model.add_metadata("fairlead.contract", contract.text(checked=False))
             with self.progress.stage("write", f"writing {self.path}"):
-                staged = model.write(self.path, self.options["external_data"])
-        try:
-            rows = []
-            if self.options["verify"]:
-                with self.progress.stage("verify", "verifying in ONNX Runtime at sizes never probed"):
-                    rows = self.verify(staged.path, probed, names, contract)
-            staged.commit()
-        finally:
-            staged.discard()
+                staged = self.staged = model.write(self.path, self.options["external_data"])
+        rows = []
+        if self.options["verify"]:
+            with self.progress.stage("verify", "verifying in ONNX Runtime at sizes never probed"):
+                rows = self.verify(session, probed, names, contract)
+        staged.add_metadata("fairlead.checked", contract.verified)
+        staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
         return ExportResult(
             path=self.path, contract=contract, discrepancies=rows, timings=self.progress.timings,
@@ -146,52 +151,6 @@ class _Export:
             recorded_operators=session.core.operators(probed.runs[0]),
             model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, opset=self.options["opset"],
         )  # fmt: skip
-
-    # ---- what was asked for ---------------------------------------------------------------------
-
-    def check_request(self) -> None:
-        if not isinstance(self.model, torch.nn.Module):
-            raise _core.InvalidInput(f"[export] Expected a torch.nn.Module, got {type(self.model).__name__}. Wrap functions in a module.")
-        training = next((name for name, m in self.model.named_modules() if m.training), None)
-        if training is not None:
-            raise _core.InvalidInput(
-                f"[export] Expected a model in eval mode, got {training or type(self.model).__name__} in training mode. "
-                "Call model.eval() first: dropout and batch norm behave differently in training."
-            )
-        newest = newest_opset()
-        if not SMALLEST_OPSET <= self.options["opset"] <= newest:
-            raise _core.InvalidInput(
-                f"[export] Expected an opset from {SMALLEST_OPSET} to {newest}, got {self.options['opset']}."
-            )
-        if self.options["external_data"] not in ("auto", "always", "never"):
-            raise _core.InvalidInput(
-                f'[export] Expected external_data "auto", "always" or "never", got {self.options["external_data"]!r}.'
-            )
-        folder = os.path.dirname(os.path.abspath(self.path))
-        if not os.path.isdir(folder):
-            raise _core.WriteError(f"[export] Could not write '{self.path}': the folder {folder} does not exist. Create it first.")
-        if os.path.isdir(self.path):
-            raise _core.WriteError(f"[export] Could not write '{self.path}': it is a folder. Give the name of a file.")
-        if not os.access(folder, os.W_OK):
-            raise _core.WriteError(f"[export] Could not write '{self.path}': no permission to write to {folder}.")
-
-    def base_call(self, calls: list[Call]) -> Call:
-        """The first call without an empty tensor: inputs of other sizes are made from it."""
-        for other in calls[1:]:
-            if other.names != calls[0].names:
-                missing = set(calls[0].names) ^ set(other.names)
-                raise _core.InvalidInput(
-                    f"[export] Expected calls with the same tensors, but {sorted(missing)[0]} is in one call only. "
-                    "Give every call the same arguments."
-                )
-        for call in calls:
-            if all(t.numel() for t in call.tensors):
-                return call
-        name, tensor = next((n, t) for n, t in zip(calls[0].names, calls[0].tensors, strict=True) if not t.numel())
-        raise _core.InvalidInput(
-            f"[export] Expected an example without empty tensors, got {name} of shape {list(tensor.shape)}. "
-            "Give an example in which every dimension is at least 1: other sizes are made from it."
-        )
 
     # ---- probing --------------------------------------------------------------------------------
 
@@ -202,7 +161,7 @@ class _Export:
             given = list(self.options["input_names"])
             if len(given) != len(call.names):
                 raise _core.InvalidInput(
-                    f"[export] Expected {len(call.names)} input_names ({', '.join(call.names[:4])}...), got {len(given)}."
+                    f"[export] Expected {len(call.names)} input_names, one per tensor ({shown(call.names)}), got {len(given)}."
                 )
             self.input_names = given
         asked = requests(call, self.options["dynamic_shapes"])
@@ -231,12 +190,21 @@ class _Export:
     def names(self, session, probed) -> list[str]:
         names = output_names(self.first_outputs, self.input_names)
         if not names:
-            raise _core.InvalidInput("[export] Expected a model that returns tensors, got none. Return at least one tensor.")
+            raise _core.InvalidInput(
+                "[export] Expected a model that returns tensors, got none. Return at least one tensor from forward."
+            )
         given = self.options["output_names"]
         if given is None:
             return names
         if len(given) != len(names):
-            raise _core.InvalidInput(f"[export] Expected {len(names)} output_names ({', '.join(names[:4])}), got {len(given)}.")
+            raise _core.InvalidInput(
+                f"[export] Expected {len(names)} output_names, one per tensor ({shown(names)}), got {len(given)}."
+            )
+        both = set(given) & set(self.input_names)
+        if both:
+            raise _core.InvalidInput(
+                f"[export] Expected different names for inputs and outputs, got {sorted(both)[0]!r} in both. Rename one."
+            )
         return list(given)
 
     # ---- the contract ---------------------------------------------------------------------------
@@ -281,16 +249,13 @@ class _Export:
 
     # ---- verification -----------------------------------------------------------------------------
 
-    def verify(self, staged: str, probed, names: list[str], contract: Contract) -> list[dict]:
+    def verify(self, recording: RecordingSession, probed, names: list[str], contract: Contract) -> list[dict]:
         try:
-            session = OnnxSession(staged)
-        except ImportError as error:
-            raise _core.InvalidInput(
-                f"[export] Expected ONNX Runtime for verification ({error}). Install onnxruntime, or pass verify=False."
-            ) from error
+            session = OnnxSession(self.staged.path)
         except Exception as error:
             raise _core.Discrepancy(
-                f"[verify] Expected a file that ONNX Runtime loads, got: {str(error).splitlines()[0][:400]}. No file was written."
+                f"[verify] Expected a file that ONNX Runtime loads, got: {first_line(error)}. "
+                f"No file was written under {self.path}."
             ) from error
         state = ModelState(self.model)
         random = any(a["kind"] == "random" for a in contract.assumptions)
@@ -306,19 +271,41 @@ class _Export:
                 continue
             rows.append(row)
             if not row["ok"]:
-                text = ", ".join(f"{k} = {v}" for k, v in row["sizes"].items()) or "the example's sizes"
-                raise _core.Discrepancy(
-                    f"[verify] Expected ONNX Runtime to agree with eager, but output {row['output']} {row['problem']} "
-                    f"at {text}. No file was written under {self.path}."
-                )
+                self.refuse(recording, probed, contract, row, values, seed - 1000)
         worst = max((r["scaled"] for r in rows), default=0.0)
         settings = "; ".join(", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] == "unseen")
         what = "shapes and types only, it draws random numbers" if random else f"worst difference {worst:.2g}"
-        contract.verified = f"in ONNX Runtime at the example" + (f" and at {settings}" if settings else "") + f": {what}"
+        contract.verified = "in ONNX Runtime at the example" + (f" and at {settings}" if settings else "") + f": {what}"
         for values in refused:
             text = ", ".join(f"{s.name}={v}" for s, v in zip(probed.symbols, values, strict=True))
             contract.notes.append(f"eager itself refuses {text}")
         return rows
+
+    def refuse(self, recording: RecordingSession, probed, contract: Contract, row: dict, values, seed: int) -> NoReturn:
+        """The same call is recorded: where it executes other operators the model branched, and the place is known."""
+        at = ", ".join(f"{k} = {v}" for k, v in row["sizes"].items()) or "the example's sizes"
+        nothing = f"No file was written under {self.path}."
+        args, kwargs = self.call.with_tensors(self.checked_tensors(probed, values, seed))
+        with recording:
+            outcome = recording.run(args, kwargs, probed.runs[0])
+        if outcome.parted is not None:
+            _, before, now = outcome.parted
+            raise _core.Diverged(
+                f"[verify] Expected the model to execute the same operators at every size, but at {at} it executes {now} "
+                f"where it executed {before}: it branches on a size or a value there. {nothing} "
+                'Fix that dimension, or give its bounds, with dynamic_shapes={..: {0: Dim("n", min=.., max=..)}}.'
+            )
+        reads = [a for a in contract.assumptions if a["kind"] == "read"]
+        cause = f" The model {reads[0]['what']} at {reads[0]['source']}: that assumption may be wrong." if reads else ""
+        raise _core.Discrepancy(
+            f"[verify] Expected ONNX Runtime to agree with eager, but output {row['output']} {row['problem']} "
+            f"at {at}.{cause} {nothing}"
+        )
+
+    def checked_tensors(self, probed, values, seed: int) -> list[torch.Tensor]:
+        if values is None:
+            return [t.clone() for t in self.call.tensors]
+        return self.tensors_at(probed.sizes_at(values), seed)
 
     def settings(self, probed):
         yield "example", None
@@ -326,8 +313,7 @@ class _Export:
             yield "unseen", values
 
     def check(self, session, probed, names, kind, values, seed, random, state) -> dict | None:
-        sizes = [list(t.shape) for t in self.call.tensors] if values is None else probed.sizes_at(values)
-        tensors = self.tensors_at(sizes, None if values is None else seed)
+        tensors = self.checked_tensors(probed, values, seed)
         args, kwargs = self.call.with_tensors([t.clone() for t in tensors])
         try:
             start = time.perf_counter()
@@ -335,31 +321,31 @@ class _Export:
             eager_seconds = time.perf_counter() - start
         except Exception as error:
             if values is None:
-                raise _core.InvalidInput(f"[verify] The model itself refuses its example: {type(error).__name__}: {error}") from error
+                raise _core.InvalidInput(
+                    f"[verify] Expected the model to accept its example again, but it raised {type(error).__name__}: "
+                    f"{first_line(error)}. Check whether the first call changes the model."
+                ) from error
             return None
         finally:
             state.restore()
-        row = {"kind": kind, "sizes": {} if values is None else {s.name: v for s, v in zip(probed.symbols, values, strict=True)}}
+        named = zip([s.name for s in probed.symbols], values or [], strict=values is not None)
+        row = {"kind": kind, "sizes": dict(named)}
         try:
             start = time.perf_counter()
             got = session.run(dict(zip(self.input_names, tensors, strict=True)))
             seconds = time.perf_counter() - start
         except Exception as error:
             return row | {"ok": False, "output": names[0], "scaled": float("inf"), "abs": float("inf"),
-                          "problem": f"cannot be computed: {str(error).splitlines()[0][:300]}"}  # fmt: skip
+                          "problem": f"cannot be computed: {first_line(error)}"}  # fmt: skip
         found = compare(names, expected, got, self.options["tolerance"])
         if random and "[" not in found["problem"] and "outputs, eager" not in found["problem"]:
             found |= {"ok": True, "problem": "", "scaled": 0.0}
         return row | found | {"eager_seconds": eager_seconds, "ort_seconds": seconds}
 
 
-def newest_opset() -> int:
-    try:
-        import onnx
-        import onnxruntime
+def shown(names: list[str]) -> str:
+    return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
 
-        table = {"1.31": 26}
-        version = ".".join(onnxruntime.__version__.split(".")[:2])
-        return table.get(version, min(onnx.defs.onnx_opset_version(), 26))
-    except ImportError:
-        return 23
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:400].rstrip(".")

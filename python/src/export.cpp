@@ -12,7 +12,7 @@
 #include "fairlead/base/error.h"
 #include "fairlead/onnx/lowering.h"
 #include "fairlead/onnx/writer.h"
-#include "fairlead/passes/dead_code.h"
+#include "fairlead/passes/passes.h"
 #include "fairlead/trace/program.h"
 #include "recorder.h"
 
@@ -51,7 +51,7 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
   request.output_names = output_names;
   nb::gil_scoped_release release;
   auto handle = std::make_unique<ProgramHandle>(ProgramHandle{build_program(request)});
-  remove_dead_code(handle->program.graph);
+  run_passes(handle->program.graph);
   return handle;
 }
 
@@ -164,6 +164,7 @@ void init_export(nb::module_& m) {
       .def_prop_ro("model_bytes", [](const onnx::StagedModel& s) { return s.result().model_bytes; })
       .def_prop_ro("external_bytes", [](const onnx::StagedModel& s) { return s.result().external_bytes; })
       .def_prop_ro("external_path", [](const onnx::StagedModel& s) { return s.result().external_path; })
+      .def("add_metadata", &onnx::StagedModel::add_metadata, "key"_a, "value"_a)
       .def("commit", &onnx::StagedModel::commit)
       .def("discard", &onnx::StagedModel::discard);
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,

@@ -8,6 +8,7 @@ void init_errors(nb::module_& m);
 void init_export(nb::module_& m);
 void init_observe(nb::module_& m);
 void init_probe(nb::module_& m);
+void init_reader(nb::module_& m);
 void init_record(nb::module_& m);
 void init_verify(nb::module_& m);
 }  // namespace fairlead::python
@@ -20,5 +21,6 @@ NB_MODULE(_core, m) {
   fairlead::python::init_record(m);
   fairlead::python::init_probe(m);
   fairlead::python::init_export(m);
+  fairlead::python::init_reader(m);
   fairlead::python::init_verify(m);
 }

@@ -13,14 +13,15 @@ void lower_cumsum(Lowering& b) {
   const Dtype d = b.out_dtype();
   if (b.rank(0) == 0) return b.result(b.in(0));
   // Half precision is summed in float32, as PyTorch does; narrow integers in int64.
-  const Dtype work = is_float(d) ? (dtype_size(d) < 4 ? Dtype::kFloat32 : d)
-                     : d == Dtype::kInt32 ? d : Dtype::kInt64;
+  const Dtype work = is_float(d)          ? (dtype_size(d) < 4 ? Dtype::kFloat32 : d)
+                     : d == Dtype::kInt32 ? d
+                                          : Dtype::kInt64;
   const Val x = b.cast(b.in(0, d), work);
   b.result(b.op("CumSum", {x, b.size_scalar(b.expr(b.axis(1)))}));
 }
 
-// [..., n] -> [..., n, n] whose row i holds the first i + 1 elements and `rest` after them, with the
-// axis moved last. Running extremes and products have no ONNX operator: they reduce these rows.
+// [..., n] -> [..., n, n] whose row i holds the first i + 1 elements and `rest` after them, with
+// the axis moved last. Running extremes and products have no ONNX operator: they reduce these rows.
 struct Running {
   Val rows;
   std::vector<std::int64_t> perm;  // axis last
@@ -52,8 +53,7 @@ void lower_cumprod(Lowering& b) {
 void lower_logcumsumexp(Lowering& b) {
   if (b.rank(0) == 0) return b.result(b.in(0));
   const Dtype work = b.out_dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
-  const Running r =
-      running(b, b.in(0, work), b.axis(1), -std::numeric_limits<double>::infinity());
+  const Running r = running(b, b.in(0, work), b.axis(1), -std::numeric_limits<double>::infinity());
   b.result(b.transpose(b.reduce("ReduceLogSumExp", r.rows, {-1}, false), inverse(r.perm)));
 }
 
@@ -67,8 +67,8 @@ void lower_cumulative(Lowering& b) {
   }
   const Dtype d = b.dtype_of(x);
   const double infinity = std::numeric_limits<double>::infinity();
-  const double rest = is_float(d) ? (kLargest ? -infinity : infinity)
-                                  : (kLargest ? b.lowest(d) : b.highest(d));
+  const double rest =
+      is_float(d) ? (kLargest ? -infinity : infinity) : (kLargest ? b.lowest(d) : b.highest(d));
   const std::int64_t axis = b.axis(1);
   const Running r = running(b, x, axis, rest);
   if (b.result_used(0)) {
@@ -85,7 +85,8 @@ void lower_cumulative(Lowering& b) {
   b.result(1, b.transpose(b.reduce("ReduceMax", place, {-1}, false), inverse(r.perm)));
 }
 
-// ---- bins -------------------------------------------------------------------------------------------
+// ---- bins
+// -------------------------------------------------------------------------------------------
 
 // How many of `edges` [..., m] lie before each of `values` [..., 1]: NaN comes after all.
 Val count_before(Lowering& b, Val edges, Val values, bool right) {
@@ -137,7 +138,8 @@ void lower_histc(Lowering& b) {
   const Expr bins = b.integer(1, 100);
   const Val x = b.op("Reshape", {b.in(0, work), b.ints({-1})});
   const bool given = b.node().args[2].kind == ArgKind::kInt && !is_const(b.integer(2));
-  const bool symbolic = given || (b.node().args[3].kind == ArgKind::kInt && !is_const(b.integer(3)));
+  const bool symbolic =
+      given || (b.node().args[3].kind == ArgKind::kInt && !is_const(b.integer(3)));
   Val low, high;
   if (symbolic || b.number(2) != b.number(3)) {
     low = b.in(2, work);
@@ -155,7 +157,8 @@ void lower_histc(Lowering& b) {
   }
   const Val scaled = b.op("Div", {b.op("Mul", {b.op("Sub", {x, low}), b.size_scalar(bins, work)}),
                                   b.op("Sub", {high, low})});
-  const Val inside = b.op("And", {b.op("GreaterOrEqual", {x, low}), b.op("LessOrEqual", {x, high})});
+  const Val inside =
+      b.op("And", {b.op("GreaterOrEqual", {x, low}), b.op("LessOrEqual", {x, high})});
   const Val safe = b.op("Where", {inside, scaled, b.scalar(0, work)});
   const Val last = b.size_scalar(b.pool().sub(bins, b.expr(1)));
   const Val place = b.op("Min", {b.cast(safe, Dtype::kInt64), last});
@@ -203,16 +206,19 @@ void lower_repeat_interleave(Lowering& b) {
   b.result(b.slice(steps, 0, b.ints({0}), total));
 }
 
-// ---- distinct values ----------------------------------------------------------------------------------
+// ---- distinct values
+// ----------------------------------------------------------------------------------
 
-// aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False)
+// aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool
+// return_counts=False)
 //   -> (Tensor, Tensor, Tensor)
 void unique(Lowering& b, Attributes attributes, bool flat) {
   const Dtype d = b.dtype(0);
   const Val x = is_float(d) && d != Dtype::kBfloat16 ? b.in(0) : b.in(0, Dtype::kInt64);
   attributes.push_back(attr("sorted", 1));
-  const Inputs found = b.ops("Unique", {x}, {b.dtype_of(x), Dtype::kInt64, Dtype::kInt64, Dtype::kInt64},
-                             std::move(attributes));
+  const Inputs found =
+      b.ops("Unique", {x}, {b.dtype_of(x), Dtype::kInt64, Dtype::kInt64, Dtype::kInt64},
+            std::move(attributes));
   b.result(0, found[0]);
   const Shape& inverse = b.out_shape(1);
   b.result(1, flat && inverse.size() != 1 ? b.op("Reshape", {found[2], b.shape_tensor(inverse)})

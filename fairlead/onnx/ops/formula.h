@@ -62,9 +62,9 @@ inline Num fmod(Num x, double y) { return fmod(x, x.is(y)); }
 inline Num trunc(Num x) { return node("Sign", x) * node("Floor", node("Abs", x)); }
 // log(1 + x) without the loss for small x: log(u) * x / (u - 1) with u = 1 + x as rounded.
 inline Num log1p(Num x) {
-  const Num u = 1.0 + x;
-  const Num d = u - 1.0;
-  return where(d == 0.0, x, node("Log", u) * (min(x, Lowering::highest(x.dtype())) / d));
+  const Num finite = min(x, Lowering::highest(x.dtype()));
+  const Num d = (finite + 1.0) - 1.0;
+  return where(d == 0.0, x, node("Log", x + 1.0) * (finite / d));
 }
 // True where the sign bit is set, for -0.0 too.
 inline Num signbit(Num x) {

@@ -97,7 +97,8 @@ Val scatter_elements(Lowering& b, Val data, Val indices, Val updates, std::int64
   return scatter(b, "ScatterElements", data, indices, updates, reduction, {attr("axis", axis)});
 }
 
-// ---- lists of indices -----------------------------------------------------------------------------
+// ---- lists of indices
+// -----------------------------------------------------------------------------
 
 IndexList read_indices(Lowering& b, std::size_t i, int rank) {
   const std::vector<Arg>& items = b.node().args[i].items;
@@ -111,8 +112,11 @@ IndexList read_indices(Lowering& b, std::size_t i, int rank) {
     }
     const Value& index = b.graph().values[items[k].value];
     if (index.dtype != Dtype::kBool && index.dtype != Dtype::kUint8) {
-      list.items.push_back({axis++, b.cast(values[k], Dtype::kInt64),
-                            static_cast<int>(index.shape.size()), index.shape, {}});
+      list.items.push_back({axis++,
+                            b.cast(values[k], Dtype::kInt64),
+                            static_cast<int>(index.shape.size()),
+                            index.shape,
+                            {}});
       continue;
     }
     if (index.shape.empty()) b.unsupported("a mask without dimensions");
@@ -140,14 +144,14 @@ IndexList read_indices(Lowering& b, std::size_t i, int rank) {
 namespace {
 
 bool same_shape(const Index& a, const Index& b) {
-  return a.shape && b.shape ? *a.shape == *b.shape
-                            : !a.shape && !b.shape && a.mask.id == b.mask.id;
+  return a.shape && b.shape ? *a.shape == *b.shape : !a.shape && !b.shape && a.mask.id == b.mask.id;
 }
 
 }  // namespace
 
 Val IndexList::wide_shape(Lowering& b) const {
-  const bool known = std::all_of(items.begin(), items.end(), [](const Index& i) { return i.shape; });
+  const bool known =
+      std::all_of(items.begin(), items.end(), [](const Index& i) { return i.shape; });
   if (!known) {
     Val sum = items[0].value;
     for (std::size_t k = 1; k < items.size(); ++k) {

@@ -39,7 +39,7 @@ namespace fairlead::onnx {
 // places.
 struct Index {
   std::int64_t axis = 0;
-  Val value;                   // int64
+  Val value;  // int64
   int rank = 0;
   std::optional<Shape> shape;  // none where a mask decides its length
   Val mask;                    // the [rank, count] places of the mask it comes from

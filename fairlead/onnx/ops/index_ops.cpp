@@ -13,8 +13,9 @@ void lower_embedding(Lowering& b) {
 // aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor
 //
 // One integer index is a Gather. Several are broadcast together and become a GatherND on a tensor
-// whose indexed dimensions were moved to the front; their result goes back to the place of the first
-// where they stood side by side. A boolean index is first turned into the indices of its true places.
+// whose indexed dimensions were moved to the front; their result goes back to the place of the
+// first where they stood side by side. A boolean index is first turned into the indices of its true
+// places.
 void lower_index(Lowering& b) {
   const IndexList list = read_indices(b, 1, b.rank(0));
   if (list.items.size() == 1) {

@@ -7,7 +7,8 @@
 namespace fairlead::onnx {
 namespace {
 
-// ---- triangles --------------------------------------------------------------------------------------
+// ---- triangles
+// --------------------------------------------------------------------------------------
 
 // aten::tril(Tensor self, SymInt diagonal=0) -> Tensor
 template <bool kUpper>
@@ -15,8 +16,9 @@ void lower_triangle(Lowering& b) {
   const Val x = b.in(0);
   const Dtype d = b.dtype(0);
   const bool narrow = is_integer(d) && dtype_size(d) < 4;
-  const Val kept = b.op("Trilu", {narrow ? b.cast(x, Dtype::kInt32) : x, b.size_scalar(b.integer(1, 0))},
-                        {attr("upper", kUpper)});
+  const Val kept =
+      b.op("Trilu", {narrow ? b.cast(x, Dtype::kInt32) : x, b.size_scalar(b.integer(1, 0))},
+           {attr("upper", kUpper)});
   b.result(kept);
 }
 
@@ -25,12 +27,12 @@ template <bool kUpper>
 void lower_triangle_places(Lowering& b) {
   const Shape shape{b.integer(0), b.integer(1)};
   const Val ones = b.expand(b.scalar(1, Dtype::kInt64), {}, shape);
-  const Val kept =
-      b.op("Trilu", {ones, b.size_scalar(b.integer(2, 0))}, {attr("upper", kUpper)});
+  const Val kept = b.op("Trilu", {ones, b.size_scalar(b.integer(2, 0))}, {attr("upper", kUpper)});
   b.result(b.op("NonZero", {kept}));
 }
 
-// ---- diagonals --------------------------------------------------------------------------------------
+// ---- diagonals
+// --------------------------------------------------------------------------------------
 
 struct Diagonal {
   std::vector<std::int64_t> perm;  // the two dimensions in front
@@ -55,8 +57,7 @@ std::vector<std::int64_t> last_to_front(int rank) { return to_front(rank - 1, ra
 // aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)
 void lower_diagonal(Lowering& b) {
   const std::int64_t dim1 = b.has(2) ? b.axis(2) : 0, dim2 = b.has(3) ? b.axis(3) : 1;
-  const Diagonal d =
-      diagonal(b, b.rank(0), b.constant_int(1, 0), dim1, dim2, b.out_shape().back());
+  const Diagonal d = diagonal(b, b.rank(0), b.constant_int(1, 0), dim1, dim2, b.out_shape().back());
   const Val found = b.op("GatherND", {b.transpose(b.in(0), d.perm), d.places});
   b.result(b.transpose(found, inverse(last_to_front(b.out_rank()))));
 }
@@ -64,8 +65,7 @@ void lower_diagonal(Lowering& b) {
 // aten::diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor
 void lower_diagonal_scatter(Lowering& b) {
   const std::int64_t dim1 = b.has(3) ? b.axis(3) : 0, dim2 = b.has(4) ? b.axis(4) : 1;
-  const Diagonal d =
-      diagonal(b, b.rank(0), b.constant_int(2, 0), dim1, dim2, b.shape(1).back());
+  const Diagonal d = diagonal(b, b.rank(0), b.constant_int(2, 0), dim1, dim2, b.shape(1).back());
   const Val src = b.transpose(b.in(1), last_to_front(b.rank(1)));
   const Val written = scatter_nd(b, b.transpose(b.in(0), d.perm), d.places, src);
   b.result(b.transpose(written, inverse(d.perm)));
@@ -120,7 +120,8 @@ void lower_block_diag(Lowering& b) {
   b.result(b.concat(rows, 0));
 }
 
-// ---- windows and strides ----------------------------------------------------------------------------
+// ---- windows and strides
+// ----------------------------------------------------------------------------
 
 // aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)
 void lower_unfold(Lowering& b) {
@@ -143,8 +144,8 @@ void lower_unfold(Lowering& b) {
 // The recorder adds the tensor's own strides and offset as the last argument. A tensor whose
 // dimensions were only permuted is first put into the order of its memory.
 struct Memory {
-  Val flat;    // the elements in memory order
-  Val places;  // int64 [size...]
+  Val flat;                         // the elements in memory order
+  Val places;                       // int64 [size...]
   std::vector<std::int64_t> order;  // the dimensions in memory order
 };
 
@@ -192,8 +193,23 @@ Memory memory_of(Lowering& b, std::size_t sizes, std::size_t strides, std::size_
   return m;
 }
 
+// Whether as_strided gives its tensor back: its own sizes, and contiguous strides but for sizes
+// of 1.
+bool is_own_layout(Lowering& b) {
+  if (b.integers(1) != b.shape(0) || b.has(3) || b.has(4)) return false;
+  const std::vector<Expr> stride = b.integers(2);
+  Expr within = b.expr(1);
+  for (std::size_t k = stride.size(); k-- > 0;) {
+    if (is_const(b.shape(0)[k], 1)) continue;
+    if (stride[k] != within) return false;
+    within = b.pool().mul(within, b.shape(0)[k]);
+  }
+  return true;
+}
+
 // aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None)
 void lower_as_strided(Lowering& b) {
+  if (is_own_layout(b)) return b.result(b.in(0));
   const Memory m = memory_of(b, 1, 2, 3, 4);
   b.result(b.op("Gather", {m.flat, m.places}, {attr("axis", 0)}));
 }
@@ -209,7 +225,8 @@ void lower_as_strided_scatter(Lowering& b) {
   b.result(b.transpose(b.op("Reshape", {written, b.shape_tensor(ordered)}), inverse(m.order)));
 }
 
-// ---- turns ------------------------------------------------------------------------------------------
+// ---- turns
+// ------------------------------------------------------------------------------------------
 
 Val flipped(Lowering& b, Val v, const std::vector<std::int64_t>& axes) {
   const std::size_t n = axes.size();

@@ -146,9 +146,9 @@ void lower_clamp(Lowering& b) {
   };
   Val x = b.in(0, d);
   const Val low = bound(kLow), high = bound(kHigh);
-  if (!tensor(kLow) && !tensor(kHigh)) {
-    if (low.present() || high.present()) x = b.op("Clip", {x, low, high});
-    return b.result(x);
+  // A Clip with one bound loses NaN in ONNX Runtime.
+  if (low.present() && high.present() && !tensor(kLow) && !tensor(kHigh)) {
+    return b.result(b.op("Clip", {x, low, high}));
   }
   if (low.present()) x = b.op("Max", {x, low});
   if (high.present()) x = b.op("Min", {x, high});
@@ -225,9 +225,9 @@ constexpr OpRow kRows[] = {
     {"aten.clamp.Tensor", lower_clamp<1, 2>, "Max, Min", ""},
     {"aten.clamp.default", lower_clamp<1, 2>, "Clip", ""},
     {"aten.clamp_max.Tensor", lower_clamp<-1, 1>, "Min", ""},
-    {"aten.clamp_max.default", lower_clamp<-1, 1>, "Clip", ""},
+    {"aten.clamp_max.default", lower_clamp<-1, 1>, "Min", ""},
     {"aten.clamp_min.Tensor", lower_clamp<1, -1>, "Max", ""},
-    {"aten.clamp_min.default", lower_clamp<1, -1>, "Clip", ""},
+    {"aten.clamp_min.default", lower_clamp<1, -1>, "Max", ""},
     {"aten.clip.Tensor", lower_clamp<1, 2>, "Max, Min", ""},
     {"aten.clip.default", lower_clamp<1, 2>, "Clip", ""},
     {"aten.copysign.Scalar", lower_copysign, "Abs, Less, Where", ""},

@@ -88,7 +88,8 @@ void lower_rms_norm(Lowering& b) {
   const double eps =
       b.has(3) ? b.number(3) : machine_epsilon(d == b.out_dtype() ? d : Dtype::kFloat32);
   const Val x = b.in(0, d);
-  const Val mean = b.reduce("ReduceMean", b.op("Mul", {x, x}), axes, true);
+  // Pow, ReduceMean, Add, Sqrt, Div, Mul: the spelling that ONNX Runtime fuses into one kernel.
+  const Val mean = b.reduce("ReduceMean", b.op("Pow", {x, b.scalar(2.0, d)}), axes, true);
   const Val scale = b.op("Sqrt", {b.op("Add", {mean, b.scalar(eps, d)})});
   const Val y = b.op("Div", {x, scale});
   b.result(b.has(2) ? b.op("Mul", {y, b.in(2, d)}) : y);

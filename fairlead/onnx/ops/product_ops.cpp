@@ -82,7 +82,7 @@ void lower_dist(Lowering& b) {
 // aten::_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor; cdist alike
 void lower_cdist(Lowering& b) {
   const Num x = {&b, b.unsqueeze(arg(b), {-2})}, y = {&b, b.unsqueeze(arg(b, 1), {-3})};
-  b.result(norm(x - y, b.number(2, 2), {-1}));
+  b.result(norm(x - y, b.number(2, 2), {b.out_rank()}));
 }
 
 // aten::_euclidean_dist(Tensor x1, Tensor x2) -> Tensor: by a matrix product, as PyTorch does
@@ -92,8 +92,8 @@ void lower_euclidean_dist(Lowering& b) {
   for (int k = 0; k < b.rank(1); ++k) perm.push_back(k);
   std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
   const Num turned = {&b, b.transpose(y, perm)};
-  const Num squares =
-      reduce("ReduceSumSquare", x, {-1}, true) + reduce("ReduceSumSquare", turned, {-2}, true);
+  const Num squares = reduce("ReduceSumSquare", x, {b.rank(0) - 1}, true) +
+                      reduce("ReduceSumSquare", turned, {b.rank(1) - 2}, true);
   b.result(node("Sqrt", max(squares - 2.0 * matmul(x, turned), 0)));
 }
 

@@ -138,10 +138,10 @@ void lower_multinomial(Lowering& b) {
     return b.result(b.ops("TopK", {p / e, samples}, {Dtype::kFloat32, Dtype::kInt64})[1]);
   }
   const Num running = {&b, b.op("CumSum", {p, b.size_scalar(b.expr(b.rank(0) - 1))})};
-  const Num total = {&b, b.reduce("ReduceSum", p, {-1}, true)};
+  const Num total = {&b, b.reduce("ReduceSum", p, {b.rank(0) - 1}, true)};
   const Num u = {&b, b.unsqueeze(uniform(b, b.out_shape()) * total, {-1})};
   const Num passed = cast(Num{&b, b.unsqueeze(running, {-2})} <= u, Dtype::kInt64);
-  const Num place = {&b, b.reduce("ReduceSum", passed, {-1}, false)};
+  const Num place = {&b, b.reduce("ReduceSum", passed, {b.rank(0)}, false)};
   const Expr last = b.pool().sub(b.shape(0).back(), b.expr(1));
   b.result(min(place, Num{&b, b.size_scalar(last)}));
 }

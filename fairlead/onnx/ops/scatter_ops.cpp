@@ -29,8 +29,8 @@ std::string_view reduction_of(Lowering& b, std::string_view reduce) {
 
 // aten::index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor
 //
-// One mask with one value is a Where. Otherwise a ScatterND into the tensor whose indexed dimensions
-// were moved to the front.
+// One mask with one value is a Where. Otherwise a ScatterND into the tensor whose indexed
+// dimensions were moved to the front.
 void lower_index_put(Lowering& b) {
   const Dtype d = b.out_dtype();
   const bool accumulate = b.flag(3);
@@ -69,8 +69,7 @@ void lower_index_put(Lowering& b) {
   if (!target.empty()) values = b.op("Expand", {values, b.concat(target, 0)});
   values = b.transpose(values, inverse(list.back(slots)));
   const Val data = b.transpose(b.in(0), list.perm);
-  const Val written =
-      scatter_nd(b, data, list.together(b), values, accumulate ? "add" : "none");
+  const Val written = scatter_nd(b, data, list.together(b), values, accumulate ? "add" : "none");
   b.result(b.transpose(written, inverse(list.perm)));
 }
 
@@ -117,7 +116,8 @@ void lower_index_fill(Lowering& b) {
   b.result(write_along(b, b.in(0), b.rank(0), axis, index, updates, "none"));
 }
 
-// ---- scatter --------------------------------------------------------------------------------------
+// ---- scatter
+// --------------------------------------------------------------------------------------
 
 // The part of `src` that an index of shape `index` reads: its first elements along every axis.
 Val cut_to(Lowering& b, Val src, const Shape& from, const Shape& index) {
@@ -217,21 +217,21 @@ void lower_index_reduce(Lowering& b) {
 void lower_put(Lowering& b) {
   const auto flat = [&](std::size_t i) { return b.op("Reshape", {b.in(i), b.ints({-1})}); };
   const Val index = b.cast(flat(1), Dtype::kInt64);
-  const Val written =
-      scatter_elements(b, flat(0), index, flat(2), 0, b.flag(3) ? "add" : "none");
+  const Val written = scatter_elements(b, flat(0), index, flat(2), 0, b.flag(3) ? "add" : "none");
   b.result(b.op("Reshape", {written, b.shape_tensor(b.shape(0))}));
 }
 
 // aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor
 //
-// The true places of the mask take the elements of the source in order. A mask that is the same along
-// the last dimensions (it was expanded) takes whole rows.
+// The true places of the mask take the elements of the source in order. A mask that is the same
+// along the last dimensions (it was expanded) takes whole rows.
 void lower_masked_scatter(Lowering& b) {
   const Shape both = broadcast(b, b.shape(0), b.shape(1));
   const Val self = b.expand(b.in(0), b.shape(0), both);
   Val mask = b.in(1, Dtype::kBool);
   if (both.empty()) {
-    const Val first = b.slice(b.op("Reshape", {b.in(2), b.ints({-1})}), 0, b.ints({0}), b.ints({1}));
+    const Val first =
+        b.slice(b.op("Reshape", {b.in(2), b.ints({-1})}), 0, b.ints({0}), b.ints({1}));
     return b.result(choose(b, mask, b.squeeze(first, {0}), self));
   }
   mask = b.expand(mask, b.shape(1), both);
@@ -241,7 +241,8 @@ void lower_masked_scatter(Lowering& b) {
   b.result(scatter_nd(b, self, places, b.slice(source, 0, b.ints({0}), count)));
 }
 
-// ---- writes through views ---------------------------------------------------------------------------
+// ---- writes through views
+// ---------------------------------------------------------------------------
 
 // A start that PyTorch counts from the end, counted from the beginning.
 Expr from_start(Lowering& b, Expr e, Expr size) {

@@ -44,18 +44,6 @@ void lower_sort_stable(Lowering& b) {
   both_results(b, top_k(b, axis, size_along(b, axis), b.flag(3)));
 }
 
-// aten::argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor
-void lower_argsort(Lowering& b) {
-  const std::int64_t axis = b.has(1) ? b.axis(1) : std::max(b.rank(0) - 1, 0);
-  b.result(top_k(b, axis, size_along(b, axis), b.flag(2))[1]);
-}
-
-// aten::argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor
-void lower_argsort_stable(Lowering& b) {
-  const std::int64_t axis = b.has(2) ? b.axis(2) : std::max(b.rank(0) - 1, 0);
-  b.result(top_k(b, axis, size_along(b, axis), b.flag(3))[1]);
-}
-
 // Element `at` (0-d or [1]) along `axis` of values and indices.
 void pick(Lowering& b, const Inputs& pair, std::int64_t axis, Val at, bool keepdim) {
   for (std::size_t k = 0; k < 2; ++k) {
@@ -98,16 +86,40 @@ void lower_median(Lowering& b) {
   const Val flat = b.op("Reshape", {x, b.ints({-1})});
   const Expr n = b.pool().product(b.shape(0));
   const Expr place = middle(b, n);
-  const Inputs pair = b.ops("TopK", {flat, b.dim(b.pool().add(place, b.expr(1)))},
-                            {b.dtype_of(x), Dtype::kInt64},
-                            {attr("axis", 0), attr("largest", 0), attr("sorted", 1)});
+  const Inputs pair =
+      b.ops("TopK", {flat, b.dim(b.pool().add(place, b.expr(1)))}, {b.dtype_of(x), Dtype::kInt64},
+            {attr("axis", 0), attr("largest", 0), attr("sorted", 1)});
   const Val found = b.op("Gather", {pair[0], b.size_scalar(place)}, {attr("axis", 0)});
   if (!is_float(b.out_dtype())) return b.result(found);
   const Val lost = any_true(b, b.op("IsNaN", {flat}), {0}, false);
-  b.result(choose(b, lost, b.scalar(std::numeric_limits<double>::quiet_NaN(), b.out_dtype()), found));
+  b.result(
+      choose(b, lost, b.scalar(std::numeric_limits<double>::quiet_NaN(), b.out_dtype()), found));
 }
 
-// ---- places of extremes -----------------------------------------------------------------------------
+// aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)
+//
+// Sorted, the most frequent value is the one whose elements have the most equals; the first of
+// these is the least. Its index is that of its last occurrence.
+void lower_mode(Lowering& b) {
+  const std::int64_t axis = b.has(1) ? b.axis(1) : std::max(b.rank(0) - 1, 0);
+  Inputs pair = top_k(b, axis, size_along(b, axis), false);
+  if (b.rank(0) == 0) return both_results(b, pair);
+  std::vector<std::int64_t> perm = to_front(axis, b.rank(0));
+  std::rotate(perm.begin(), perm.begin() + 1, perm.end());  // the axis last
+  const Val sorted = b.transpose(pair[0], perm), order = b.transpose(pair[1], perm);
+  const Val equal = b.op("Equal", {b.unsqueeze(sorted, {-1}), b.unsqueeze(sorted, {-2})});
+  const Val counts = b.reduce("ReduceSum", b.cast(equal, Dtype::kInt32), {-1}, false);
+  const Val first = b.op("ArgMax", {counts}, {attr("axis", -1), attr("keepdims", 1)});
+  const Val most = b.cast(b.reduce("ReduceMax", counts, {-1}, true), Dtype::kInt64);
+  const Val last = b.op("Sub", {b.op("Add", {first, most}), b.ints({1})});
+  for (std::size_t k = 0; k < 2; ++k) {
+    const Val v = b.op("GatherElements", {k == 0 ? sorted : order, last}, {attr("axis", -1)});
+    b.result(k, b.flag(2) ? b.transpose(v, inverse(perm)) : b.squeeze(v, {-1}));
+  }
+}
+
+// ---- places of extremes
+// -----------------------------------------------------------------------------
 
 Val place_of(Lowering& b, Val x, bool largest, std::int64_t axis, bool keepdim, bool last = false) {
   return b.op(largest ? "ArgMax" : "ArgMin", {x},
@@ -150,13 +162,12 @@ constexpr std::string_view kNan = "NaN is not ordered";
 constexpr OpRow kRows[] = {
     {"aten.argmax.default", lower_arg<true>, "ArgMax", kNan},
     {"aten.argmin.default", lower_arg<false>, "ArgMin", kNan},
-    {"aten.argsort.default", lower_argsort, "TopK", kNan},
-    {"aten.argsort.stable", lower_argsort_stable, "TopK", kNan},
     {"aten.kthvalue.default", lower_kthvalue, "TopK, Gather", kNan},
     {"aten.max.dim", lower_extreme<true>, "ArgMax, GatherElements", kNan},
     {"aten.median.default", lower_median, "TopK, Gather", ""},
     {"aten.median.dim", lower_median_dim, "TopK, Gather", kNan},
     {"aten.min.dim", lower_extreme<false>, "ArgMin, GatherElements", kNan},
+    {"aten.mode.default", lower_mode, "TopK, Equal, ReduceSum", "compares every pair"},
     {"aten.sort.default", lower_sort, "TopK", kNan},
     {"aten.sort.stable", lower_sort_stable, "TopK", kNan},
     {"aten.topk.default", lower_topk, "TopK", "always sorted; NaN is not ordered"},

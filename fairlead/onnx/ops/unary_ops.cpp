@@ -164,7 +164,7 @@ void lower_lgamma(Lowering& b) {
                                    -176.61502916214059, 12.507343278686905, -0.13857109526572012,
                                    9.9843695780195716e-6, 1.5056327351493116e-7}),
                        b.op("Add", {b.unsqueeze(z, {-1}), doubles(b, {1, 2, 3, 4, 5, 6, 7, 8})})})};
-  const Num sum = Num{&b, b.reduce("ReduceSum", terms, {-1}, false)} + 0.99999999999980993;
+  const Num sum = Num{&b, b.reduce("ReduceSum", terms, {b.rank(0)}, false)} + 0.99999999999980993;
   const Num t = z + 7.5;
   const Num y = (t - 7.0) * (node("Log", t) - 1.0) + node("Log", sum) +
                 (0.5 * std::log(2 * std::numbers::pi) - 7);
@@ -180,7 +180,7 @@ void lower_digamma(Lowering& b) {
   const Num small = x < 0.5;
   const Num z = where(small, 1.0 - x, x);
   const Val steps = b.op("Add", {b.unsqueeze(z, {-1}), doubles(b, {0, 1, 2, 3, 4, 5})});
-  const Num down = {&b, b.reduce("ReduceSum", b.op("Reciprocal", {steps}), {-1}, false)};
+  const Num down = {&b, b.reduce("ReduceSum", b.op("Reciprocal", {steps}), {b.rank(0)}, false)};
   const Num w = z + 6.0;
   const Num r = node("Reciprocal", w * w);
   const Num series = polynomial(r, {-1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12}) * r;

@@ -49,7 +49,8 @@ void lower_squeeze(Lowering& b) {
   b.result(axes.empty() ? b.in(0) : b.squeeze(b.in(0), axes));
 }
 
-// aten::cat(Tensor[] tensors, int dim=0) -> Tensor. A 1-d empty tensor is left out, as PyTorch does.
+// aten::cat(Tensor[] tensors, int dim=0) -> Tensor. A 1-d empty tensor is left out, as PyTorch
+// does.
 void lower_cat(Lowering& b) {
   Inputs parts;
   const auto& items = b.node().args[0].items;
@@ -106,10 +107,15 @@ void lower_unbind(Lowering& b) {
   }
 }
 
-// aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1)
+// aten::slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt
+// step=1)
 void lower_slice(Lowering& b) {
   const std::int64_t axis = b.has(1) ? b.axis(1) : 0;
-  if (b.out_shape() == b.shape(0)) return b.result(b.in(0));
+  // A constant end cuts where a free size grows beyond it, even if no run was that large.
+  const Expr end_at = b.integer(3, INT64_MAX), size = b.shape(0)[axis];
+  const bool whole =
+      is_const(size) || end_at == size || (is_const(end_at) && end_at->value > INT32_MAX);
+  if (b.out_shape() == b.shape(0) && whole) return b.result(b.in(0));
   const Val start = b.dim(b.integer(2, 0));
   const Val end = b.dim(b.integer(3, INT64_MAX));
   b.result(b.slice(b.in(0), axis, start, end, b.constant_int(4, 1)));
@@ -129,37 +135,63 @@ void lower_repeat(Lowering& b) {
     to.insert(to.end(), b.shape(0).begin(), b.shape(0).end());
     v = b.reshape(v, b.shape(0), to);
   }
-  const bool plain = std::all_of(repeats.begin(), repeats.end(), [](Expr e) { return is_const(e, 1); });
+  const bool plain =
+      std::all_of(repeats.begin(), repeats.end(), [](Expr e) { return is_const(e, 1); });
   b.result(plain ? v : b.op("Tile", {v, b.shape_tensor(repeats)}));
+}
+
+// aten::narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor
+void lower_narrow(Lowering& b) {
+  const Expr end = b.pool().add(b.integer(2), b.integer(3));
+  b.result(b.slice(b.in(0), b.axis(1), b.dim(b.integer(2)), b.dim(end)));
 }
 
 constexpr OpRow kRows[] = {
     {"aten._reshape_alias.default", lower_reshape, "Reshape", ""},
     {"aten._unsafe_view.default", lower_reshape, "Reshape", ""},
     {"aten.alias.default", lower_same, "nothing", ""},
+    {"aten.alias_copy.default", lower_same, "nothing", ""},
     {"aten.cat.default", lower_cat, "Concat", ""},
     {"aten.clone.default", lower_same, "nothing", ""},
     {"aten.contiguous.default", lower_same, "nothing", ""},
     {"aten.detach.default", lower_same, "nothing", ""},
+    {"aten.detach_copy.default", lower_same, "nothing", ""},
     {"aten.expand.default", lower_expand, "Expand", ""},
+    {"aten.expand_copy.default", lower_expand, "Expand", ""},
     {"aten.flatten.using_ints", lower_reshape, "Reshape", ""},
     {"aten.lift_fresh.default", lower_same, "nothing", ""},
+    {"aten.narrow_copy.default", lower_narrow, "Slice", ""},
     {"aten.permute.default", lower_permute, "Transpose", ""},
+    {"aten.permute_copy.default", lower_permute, "Transpose", ""},
     {"aten.repeat.default", lower_repeat, "Tile", ""},
     {"aten.reshape.default", lower_reshape, "Reshape", ""},
     {"aten.select.int", lower_select, "Gather", ""},
+    {"aten.select_copy.int", lower_select, "Gather", ""},
     {"aten.slice.Tensor", lower_slice, "Slice", ""},
+    {"aten.slice_copy.Tensor", lower_slice, "Slice", ""},
     {"aten.split.Tensor", lower_split, "Split, Slice", ""},
+    {"aten.split_copy.Tensor", lower_split, "Split, Slice", ""},
     {"aten.split_with_sizes.default", lower_split, "Split, Slice", ""},
+    {"aten.split_with_sizes_copy.default", lower_split, "Split, Slice", ""},
     {"aten.squeeze.default", lower_squeeze, "Squeeze", ""},
     {"aten.squeeze.dim", lower_squeeze_dim, "Squeeze", ""},
     {"aten.squeeze.dims", lower_squeeze_dim, "Squeeze", ""},
+    {"aten.squeeze_copy.default", lower_squeeze, "Squeeze", ""},
+    {"aten.squeeze_copy.dim", lower_squeeze_dim, "Squeeze", ""},
+    {"aten.squeeze_copy.dims", lower_squeeze_dim, "Squeeze", ""},
     {"aten.stack.default", lower_stack, "Unsqueeze, Concat", ""},
     {"aten.t.default", lower_t, "Transpose", ""},
+    {"aten.t_copy.default", lower_t, "Transpose", ""},
     {"aten.transpose.int", lower_transpose, "Transpose", ""},
+    {"aten.transpose_copy.int", lower_transpose, "Transpose", ""},
     {"aten.unbind.int", lower_unbind, "Gather", ""},
+    {"aten.unbind_copy.int", lower_unbind, "Gather", ""},
+    {"aten.unsafe_split.Tensor", lower_split, "Split, Slice", ""},
+    {"aten.unsafe_split_with_sizes.default", lower_split, "Split, Slice", ""},
     {"aten.unsqueeze.default", lower_unsqueeze, "Unsqueeze", ""},
+    {"aten.unsqueeze_copy.default", lower_unsqueeze, "Unsqueeze", ""},
     {"aten.view.default", lower_reshape, "Reshape", ""},
+    {"aten.view_copy.default", lower_reshape, "Reshape", ""},
 };
 
 }  // namespace

@@ -14,7 +14,8 @@ NEVER, VIEW, OBSERVED = 0, 1, 2
 # Operators that change only what a tensor looks like: a view that takes the tensor's place.
 RESHAPED_IN_PLACE = {"unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "as_strided_"}
 
-NEEDS_STRIDES = {"as_strided", "as_strided_"}
+# as_strided_ is seen when it has already changed the strides: its tensor is taken to have been contiguous.
+NEEDS_STRIDES = {"as_strided"}
 
 
 def define(func) -> tuple:
@@ -23,18 +24,32 @@ def define(func) -> tuple:
         return (func.name, "", func.params, -1, False, func.alias, False, False)
     schema = func._schema
     base = schema.name.split("::")[1]
-    params = [(a.name, a.has_default_value(), a.default_value if a.has_default_value() else None) for a in schema.arguments]
+    params = [
+        (a.name, a.has_default_value(), a.default_value if a.has_default_value() else None)
+        for a in schema.arguments
+    ]
     name = f"{schema.name.replace('::', '.')}.{schema.overload_name or 'default'}"
-    written = [k for k, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+    written = [
+        k for k, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write
+    ]
     alias = VIEW if any(r.alias_info is not None for r in schema.returns) and not written else NEVER
     if base in RESHAPED_IN_PLACE:
-        name = name.replace(f".{base}.", f".{base[:-1]}.")
+        name = name.replace(f".{base}.", f".{base[:-1]}.").replace("transpose.default", "transpose.int")
         return (name, "", params, -1, False, VIEW, False, base in NEEDS_STRIDES)
     functional, drops = "", False
     if written:
         functional, drops = functional_form(func, schema, name)
     random = torch.Tag.nondeterministic_seeded in func.tags
-    return (name, functional, params, written[0] if written else -1, drops, alias, random, base in NEEDS_STRIDES)
+    return (
+        name,
+        functional,
+        params,
+        written[0] if written else -1,
+        drops,
+        alias,
+        random,
+        base in NEEDS_STRIDES,
+    )
 
 
 def functional_form(func, schema, name: str) -> tuple[str, bool]:
@@ -43,7 +58,11 @@ def functional_form(func, schema, name: str) -> tuple[str, bool]:
     space = schema.name.split("::")[0]
     if base.endswith("_") and not base.endswith("__"):
         return f"{space}.{base[:-1]}.{schema.overload_name or 'default'}", False
-    kept = [(a.name, str(a.type)) for a in schema.arguments if not (a.alias_info is not None and a.alias_info.is_write)]
+    kept = [
+        (a.name, str(a.type))
+        for a in schema.arguments
+        if not (a.alias_info is not None and a.alias_info.is_write)
+    ]
     packet = getattr(getattr(torch.ops, space), base)
     for overload in packet.overloads():
         other = getattr(packet, overload)._schema
@@ -109,11 +128,13 @@ def kept_functions() -> dict:
             check=_check_attention,
         ),
         torch.layer_norm: Kept(
-            "aten.layer_norm.default", "input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True"
+            "aten.layer_norm.default",
+            "input, normalized_shape, weight=None, bias=None, eps=1e-05, cudnn_enable=True",
         ),
         torch.rms_norm: Kept("aten.rms_norm.default", "input, normalized_shape, weight=None, eps=None"),
         torch.group_norm: Kept(
-            "aten.group_norm.default", "input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True"
+            "aten.group_norm.default",
+            "input, num_groups, weight=None, bias=None, eps=1e-05, cudnn_enabled=True",
         ),
         torch.instance_norm: Kept(
             "aten.instance_norm.default",

@@ -136,8 +136,13 @@ class RecordingSession:
         before = torch.nn.modules.module.register_module_forward_pre_hook(lambda module, _: core.enter(module))
         after = torch.nn.modules.module.register_module_forward_hook(lambda module, _, out: core.leave(), always_call=True)
         try:
-            with _Dispatch(self), _Functions(self):
-                outputs = self.model(*args, **kwargs)
+            try:
+                with _Dispatch(self), _Functions(self):
+                    outputs = self.model(*args, **kwargs)
+            except _core.FairleadError:
+                raise
+            except Exception as error:  # the model refused these sizes: whatever it raised is the answer
+                return Outcome(error=f"{type(error).__name__}: {error}".strip().split("\n")[0][:300])
             leaves = list(get_leaf_tensors(outputs).values())
             run = core.end(leaves)
             if reference >= 0:
@@ -149,10 +154,6 @@ class RecordingSession:
         except _core.Parted as parted:
             op = parted.args[0]
             return Outcome(parted=(op, core.describe(reference, op), core.describe_current()))
-        except _core.FairleadError:
-            raise
-        except Exception as error:  # the model refused these sizes: whatever it raised is the answer
-            return Outcome(error=f"{type(error).__name__}: {error}".strip().split("\n")[0][:300])
         finally:
             self.muted = False
             before.remove()

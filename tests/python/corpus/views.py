@@ -1,0 +1,115 @@
+"""Views and their copies."""
+
+import torch
+
+from . import Case
+from .indexing import f, i, m
+
+aten = torch.ops.aten
+
+CASES = [
+    Case(
+        "aten._reshape_alias.default",
+        lambda x: aten._reshape_alias(x, (12,), (1,)),
+        lambda: (f(3, 4),),
+        fixed=True,
+    ),
+    Case("aten._unsafe_view.default", lambda x: aten._unsafe_view(x, (-1,)), lambda: (f(3, 4),)),
+    Case("aten.alias.default", lambda x: aten.alias(x) + 1, lambda: (f(3, 4),)),
+    Case("aten.alias_copy.default", lambda x: aten.alias_copy(x) + 1, lambda: (f(3, 4),)),
+    Case("aten.cat.default", lambda x, y: torch.cat([x, y], 1), lambda: (f(2, 3), f(2, 5))),
+    Case("aten.cat.default", lambda x, y: torch.cat([x, y]), lambda: (f(2, 3), i(9, 4, 3)), "mixed types"),
+    Case("aten.cat.default", lambda x: torch.cat([torch.empty(0), x], -1), lambda: (f(2, 3),), "empty"),
+    Case("aten.cat.default", lambda x: torch.cat([x, x, x]), lambda: (m(3),), "bools"),
+    Case("aten.clone.default", lambda x: x.clone() + 1, lambda: (f(3, 4),)),
+    Case("aten.contiguous.default", lambda x: x.t().contiguous(), lambda: (f(3, 4),)),
+    Case("aten.detach.default", lambda x: aten.detach(x) + 1, lambda: (f(3, 4),)),
+    Case("aten.detach_copy.default", lambda x: aten.detach_copy(x) + 1, lambda: (f(3, 4),)),
+    Case("aten.expand.default", lambda x: x.expand(5, -1, 4), lambda: (f(3, 1),)),
+    Case(
+        "aten.expand.default",
+        lambda x, y: x[:, None].expand_as(y),
+        lambda: (m(3), f(3, 4)),
+        "as another, bools",
+    ),
+    Case(
+        "aten.expand.default",
+        lambda x, y: torch.meshgrid(x, y, indexing="ij"),
+        lambda: (f(3), f(4)),
+        "meshgrid",
+    ),
+    Case(
+        "aten.expand.default",
+        lambda x, y: torch.broadcast_tensors(x, y),
+        lambda: (f(3, 1), f(4)),
+        "broadcast_tensors",
+    ),
+    Case("aten.expand_copy.default", lambda x: aten.expand_copy(x, (3, 4)), lambda: (f(3, 1),), fixed=True),
+    Case("aten.flatten.using_ints", lambda x: x.flatten(1), lambda: (f(2, 3, 4),)),
+    Case("aten.lift_fresh.default", lambda x: x + torch.tensor([1.0, 2.0]), lambda: (f(3, 2),)),
+    Case("aten.narrow_copy.default", lambda x: torch.narrow_copy(x, 1, 1, 2), lambda: (f(3, 4),)),
+    Case("aten.permute.default", lambda x: x.permute(2, 0, -2), lambda: (f(2, 3, 4),)),
+    Case("aten.permute.default", lambda x: x.movedim(0, -1), lambda: (f(2, 3, 4),), "movedim"),
+    Case("aten.permute_copy.default", lambda x: aten.permute_copy(x, (2, 0, 1)), lambda: (f(2, 3, 4),)),
+    Case("aten.repeat.default", lambda x: x.repeat(2, 1, 3), lambda: (f(3, 4),)),
+    Case("aten.repeat.default", lambda x: x.repeat(x.shape[0], 1), lambda: (f(3, 4),), "symbolic"),
+    Case("aten.repeat.default", lambda x: x.tile(2), lambda: (m(3, 4),), "tile, bools"),
+    Case("aten.reshape.default", lambda x: x.transpose(0, 1).reshape(-1), lambda: (f(3, 4),)),
+    Case("aten.select.int", lambda x: x.select(0, 1), lambda: (f(3, 4),)),
+    Case("aten.select.int", lambda x: x[..., -1], lambda: (m(3, 4),), "last, bools"),
+    Case("aten.select_copy.int", lambda x: aten.select_copy.int(x, 0, -1), lambda: (f(3, 4),)),
+    Case("aten.slice.Tensor", lambda x: x[:, 1:3], lambda: (f(3, 4),)),
+    Case("aten.slice.Tensor", lambda x: x[::2, -2:], lambda: (f(5, 4),), "step, from the end"),
+    Case("aten.slice.Tensor", lambda x: x[:, : x.shape[0]], lambda: (f(3, 8),), "symbolic"),
+    Case("aten.slice.Tensor", lambda x: x[:, x.shape[1] // 2 :], lambda: (f(3, 8),), "second half"),
+    Case("aten.slice.Tensor", lambda x: x[:, :-1] + x[:, 1:], lambda: (i(9, 3, 8),), "all but one"),
+    Case("aten.slice.Tensor", lambda x: x.tensor_split(3, 1), lambda: (f(2, 6),), "tensor_split", fixed=True),
+    Case("aten.slice_copy.Tensor", lambda x: aten.slice_copy.Tensor(x, 1, 1, 3), lambda: (f(3, 4),)),
+    Case("aten.split.Tensor", lambda x: x.split(2, 1), lambda: (f(3, 5),)),
+    Case("aten.split.Tensor", lambda x: x.chunk(2, -1), lambda: (f(3, 8),), "chunk", fixed=True),
+    Case("aten.split_copy.Tensor", lambda x: aten.split_copy.Tensor(x, 2, 1), lambda: (f(3, 4),), fixed=True),
+    Case("aten.split_with_sizes.default", lambda x: x.split([1, 3], 1), lambda: (f(3, 4),)),
+    Case(
+        "aten.split_with_sizes.default",
+        lambda x: x.split([2, x.shape[0] - 2]),
+        lambda: (f(5, 4),),
+        "symbolic",
+    ),
+    Case(
+        "aten.split_with_sizes_copy.default",
+        lambda x: aten.split_with_sizes_copy(x, [1, 3], 1),
+        lambda: (f(3, 4),),
+    ),
+    Case("aten.squeeze.default", lambda x: x[:, :1, None].squeeze(), lambda: (f(3, 4),), fixed=True),
+    Case("aten.squeeze.dim", lambda x: x[:, None].squeeze(1), lambda: (f(3, 4),)),
+    Case("aten.squeeze.dim", lambda x: x.squeeze(-1), lambda: (f(3, 4),), "nothing to squeeze", fixed=True),
+    Case("aten.squeeze.dims", lambda x: x[None, :, None].squeeze((0, 2)), lambda: (f(3, 4),)),
+    Case(
+        "aten.squeeze_copy.default", lambda x: aten.squeeze_copy(x[:, None]), lambda: (f(3, 4),), fixed=True
+    ),
+    Case("aten.squeeze_copy.dim", lambda x: aten.squeeze_copy(x[:, None], 1), lambda: (f(3, 4),)),
+    Case("aten.squeeze_copy.dims", lambda x: aten.squeeze_copy(x[:, None], (1,)), lambda: (f(3, 4),)),
+    Case("aten.stack.default", lambda x, y: torch.stack([x, y], -1), lambda: (f(3), f(3))),
+    Case(
+        "aten.stack.default", lambda x, y: torch.stack([x, y]), lambda: (i(9, 3, 4), f(3, 4)), "mixed types"
+    ),
+    Case("aten.t.default", lambda x: x.t(), lambda: (f(3, 4),)),
+    Case("aten.t.default", lambda x: x.t() + 1, lambda: (f(3),), "one dimension"),
+    Case("aten.t_copy.default", aten.t_copy, lambda: (f(3, 4),)),
+    Case("aten.transpose.int", lambda x: x.transpose(-1, 0), lambda: (f(2, 3, 4),)),
+    Case("aten.transpose.int", lambda x: x.clone().transpose_(0, 1) + 1, lambda: (f(3, 4),), "in place"),
+    Case("aten.transpose_copy.int", lambda x: aten.transpose_copy(x, 0, 1), lambda: (f(3, 4),)),
+    Case("aten.unbind.int", lambda x: x.unbind(-1), lambda: (f(3, 4),)),
+    Case("aten.unbind_copy.int", lambda x: aten.unbind_copy(x, 1), lambda: (f(3, 4),), fixed=True),
+    Case("aten.unsafe_split.Tensor", lambda x: aten.unsafe_split(x, 2, 1), lambda: (f(3, 4),), fixed=True),
+    Case(
+        "aten.unsafe_split_with_sizes.default",
+        lambda x: aten.unsafe_split_with_sizes(x, [1, 3], 1),
+        lambda: (f(3, 4),),
+    ),
+    Case("aten.unsqueeze.default", lambda x: x.unsqueeze(-2), lambda: (f(3, 4),)),
+    Case("aten.unsqueeze_copy.default", lambda x: aten.unsqueeze_copy(x, 0), lambda: (f(3, 4),)),
+    Case("aten.view.default", lambda x: x.view(-1, 2), lambda: (f(3, 4),)),
+    Case("aten.view.default", lambda x: x.unflatten(1, (2, 2)), lambda: (f(3, 4),), "unflatten"),
+    Case("aten.view_copy.default", lambda x: aten.view_copy(x, (-1,)), lambda: (f(3, 4),)),
+]

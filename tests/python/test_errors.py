@@ -1,0 +1,298 @@
+"""Nothing is silent: what a model does that cannot be exported is one line with the user's own source line."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.export import Dim
+from untouched import Fn, line_of, refusal, untouched
+
+import fairlead
+from fairlead import _core
+
+torch.manual_seed(0)
+X = torch.rand(3, 4) + 0.1
+
+
+@torch.library.custom_op("fairlead_test::wave", mutates_args=())
+def wave(x: torch.Tensor) -> torch.Tensor:
+    return torch.sin(x) * 2
+
+
+@torch.library.custom_op("fairlead_test::fold", mutates_args=())
+def fold(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+class Inner(torch.nn.Module):
+    def forward(self, x):
+        y = wave(x)
+        return y + fold(x)
+
+
+class Outer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 4)
+        self.layers = torch.nn.ModuleList([Inner(), Inner(), Inner()])
+
+    def forward(self, x):
+        x = self.linear(x)
+        for layer in self.layers:
+            x = layer(x)
+        return fold(x)
+
+
+def test_all_unsupported_operators_are_in_one_error_with_count_module_and_line(tmp_path):
+    text = refusal(fairlead.Unsupported, Outer().eval(), (X,), tmp_path)
+    assert text == (
+        "[lower] Expected operators that can be written to ONNX, got 2 that cannot: "
+        f"fairlead_test.fold.default (4x, first in layers.0 at {line_of(Inner.forward, 'fold(x)')}); "
+        f"fairlead_test.wave.default (3x, first in layers.0 at {line_of(Inner.forward, 'wave(x)')}). "
+        "Register a lowering for each, or replace them in the model."
+    )
+
+
+# ---- a branch on a size ------------------------------------------------------------------------------
+
+
+def branch_on_size(x):
+    if x.shape[0] > 4:
+        return x * 2
+    return x + 1
+
+
+def test_a_branch_on_a_size_fixes_the_dimension_and_the_contract_quotes_the_line(tmp_path):
+    model = Fn(branch_on_size)
+    with untouched(model):
+        result = fairlead.export(model, (X,), tmp_path / "model.onnx")
+    assert result.contract.inputs[0]["shape"] == ["3", "x_dim_1"]
+    (fixed,) = result.contract.fixed
+    assert fixed["reason"] == (
+        f"the model executes aten.mul.Tensor at {line_of(branch_on_size, 'x * 2')} "
+        f"where it executed aten.add.Tensor at {line_of(branch_on_size, 'x + 1')}"
+    )
+    assert f"axis 0 of x = 3: {fixed['reason']}" in str(result.contract)
+
+
+def test_a_branch_on_a_size_that_was_asked_to_vary_is_an_error_with_both_lines(tmp_path):
+    text = refusal(fairlead.Diverged, Fn(branch_on_size), (X,), tmp_path, dynamic_shapes={"x": {0: "n"}})
+    assert text == (
+        "[export] Expected axis 0 of x to be dynamic as dynamic_shapes asks, but at other sizes than 3 the model gives: "
+        f"the model executes aten.mul.Tensor at {line_of(branch_on_size, 'x * 2')} "
+        f"where it executed aten.add.Tensor at {line_of(branch_on_size, 'x + 1')}. "
+        "Mark it static, or change the model there."
+    )
+
+
+def test_a_branch_that_only_the_check_meets_is_an_error_with_the_sizes_and_both_lines(tmp_path):
+    # Probed at 7 and more, where it never branches; the check at 1 does.
+    text = refusal(fairlead.Diverged, Fn(branch_on_size), (torch.rand(7, 4),), tmp_path)
+    assert text == (
+        "[verify] Expected the model to execute the same operators at every size, but at batch = 1, x_dim_1 = 1 it executes "
+        f"aten.add.Tensor at {line_of(branch_on_size, 'x + 1')} where it executed aten.mul.Tensor at "
+        f"{line_of(branch_on_size, 'x * 2')}: it branches on a size or a value there. "
+        f"No file was written under {tmp_path / 'model.onnx'}. Fix that dimension, or give its bounds, with "
+        'dynamic_shapes={..: {0: Dim("n", min=.., max=..)}}.'
+    )
+    bounded = {"x": {0: Dim("n", min=5), 1: "m"}}
+    result = fairlead.export(Fn(branch_on_size), (torch.rand(7, 4),), tmp_path / "model.onnx", dynamic_shapes=bounded)
+    assert "allowed 5 to any" in str(result.contract)
+
+
+def test_a_branch_at_a_size_that_was_never_tried_is_not_seen_and_the_contract_says_so(tmp_path):
+    def far(x):
+        if x.shape[0] > 40:
+            return x * 2
+        return x + 1
+
+    result = fairlead.export(Fn(far), (X,), tmp_path / "model.onnx")
+    batch = result.contract.symbols[0]
+    assert batch["name"] == "batch"
+    assert max(batch["tried"]) < 40
+    text = str(result.contract)
+    assert f"batch: from axis 0 of x; ran at {', '.join(map(str, batch['tried']))}" in text
+    assert "Assumed: at sizes that were not tried the model executes the same operators" in text
+
+
+# ---- a branch on a value -----------------------------------------------------------------------------
+
+
+def branch_on_value(x):
+    if x.sum() > 0:
+        return x * 2
+    return x + 1
+
+
+def test_a_branch_on_a_value_is_an_assumption_with_the_line(tmp_path):
+    model = Fn(branch_on_value)
+    with untouched(model):
+        result = fairlead.export(model, (X,), tmp_path / "model.onnx")
+    (assumption,) = result.contract.assumptions
+    assert assumption == {
+        "kind": "read", "what": "read True from a tensor in every run and may go by it", "module": "",
+        "source": line_of(branch_on_value, "x.sum()"), "count": 1,
+    }  # fmt: skip
+    line = f"read True from a tensor in every run and may go by it (in the model at {assumption['source']})"
+    assert line in str(result.contract)
+
+
+def test_strict_makes_the_assumption_an_error(tmp_path):
+    text = refusal(fairlead.Diverged, Fn(branch_on_value), (X,), tmp_path, strict=True)
+    assert text == (
+        "[export] Expected no assumption about values because strict=True, got 1: read True from a tensor in every run and "
+        f"may go by it (in the model at {line_of(branch_on_value, 'x.sum()')}). "
+        "Write the model without reading values, or export with strict=False."
+    )
+
+
+def test_a_value_that_the_check_finds_to_vary_is_named_as_the_likely_cause(tmp_path):
+    def scaled(x):
+        return x * x.flatten()[0].item()
+
+    torch.manual_seed(1)
+    text = refusal(fairlead.Discrepancy, Fn(scaled), (torch.rand(3, 4) + 1,), tmp_path)
+    assert text.startswith("[verify] Expected ONNX Runtime to agree with eager, but output output differs by ")
+    assert f"from a tensor in every run and may go by it at {line_of(scaled, 'item()')}" in text
+    assert text.endswith(f"that assumption may be wrong. No file was written under {tmp_path / 'model.onnx'}.")
+
+
+# ---- an integer that nothing explains ------------------------------------------------------------------
+
+
+def test_an_integer_that_nothing_explains_is_unsolved_with_the_line(tmp_path):
+    def unexplained(x):
+        count = len(str(x.shape[0] ** 5)) * 7 + x.shape[0] % 3 * 11
+        return x.new_zeros(count) + x.sum()
+
+    text = refusal(fairlead.Unsolved, Fn(unexplained), (X,), tmp_path)
+    assert text.startswith("[export] Expected every integer to follow from the input sizes, got size = 21, ")
+    assert text.endswith(
+        f"over the runs (aten.new_zeros.default at {line_of(unexplained, 'new_zeros')}). "
+        "Fix the dimension it depends on with dynamic_shapes."
+    )
+    fairlead.export(Fn(unexplained), (X,), tmp_path / "model.onnx", dynamic_shapes={"x": {1: "m"}})
+
+
+# ---- a result that differs -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wrong_results(monkeypatch):
+    """ONNX Runtime computes something else: as a wrong lowering would."""
+    from fairlead import runtime_check
+
+    run = runtime_check.OnnxSession.run
+
+    def shifted(self, feeds):
+        name, value = next(iter(feeds.items()))
+        return run(self, feeds | {name: value + (value.shape[0] == 8)})
+
+    monkeypatch.setattr(runtime_check.OnnxSession, "run", shifted)
+
+
+@pytest.mark.parametrize("external", ["never", "always"])
+def test_a_wrong_result_names_output_sizes_and_difference_and_an_older_file_stays(tmp_path, wrong_results, external):
+    class TwoOutputs(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(32, 32)
+
+        def forward(self, x):
+            return {"same": self.linear.weight * 2, "moved": x * 0.5 + self.linear.bias}
+
+    (tmp_path / "model.onnx").write_bytes(b"older")
+    (tmp_path / "model.onnx.data").write_bytes(b"older data")
+    model = TwoOutputs().eval()
+    text = refusal(fairlead.Discrepancy, model, (torch.rand(3, 32),), tmp_path, external_data=external)
+    assert text == (
+        "[verify] Expected ONNX Runtime to agree with eager, but output moved differs by 0.5 (scaled), more than 0.0001 "
+        f"at batch = 8. No file was written under {tmp_path / 'model.onnx'}."
+    )
+
+
+def test_a_wrong_result_is_written_where_nobody_asked_for_the_check(tmp_path, wrong_results):
+    result = fairlead.export(Fn(lambda x: x * 2), (X,), tmp_path / "model.onnx", verify=False)
+    assert result.discrepancies == []
+    assert str(result.contract).endswith("Checked: not verified")
+
+
+def test_a_result_of_another_shape_is_named(tmp_path, monkeypatch):
+    from fairlead import runtime_check
+
+    run = runtime_check.OnnxSession.run
+    monkeypatch.setattr(
+        runtime_check.OnnxSession, "run", lambda self, feeds: run(self, {k: v[:1] for k, v in feeds.items()})
+    )
+    text = refusal(fairlead.Discrepancy, Fn(lambda x: x * 2), (X,), tmp_path)
+    assert "but output output float32[1, 4], eager has float32[3, 4] at the example's sizes." in text
+
+
+def test_a_file_that_onnx_runtime_cannot_load_is_not_written(tmp_path, monkeypatch):
+    from fairlead import pipeline
+
+    def broken(path):
+        raise RuntimeError("node Foo: no kernel\nand more")
+
+    monkeypatch.setattr(pipeline, "OnnxSession", broken)
+    text = refusal(fairlead.Discrepancy, Fn(lambda x: x * 2), (X,), tmp_path)
+    assert text == (
+        "[verify] Expected a file that ONNX Runtime loads, got: node Foo: no kernel. "
+        f"No file was written under {tmp_path / 'model.onnx'}."
+    )
+
+
+# ---- what a model leaves behind ------------------------------------------------------------------------
+
+
+class Remembers(torch.nn.Module):
+    """Writes a buffer, replaces another, counts, and keeps what it saw; then it fails."""
+
+    def __init__(self, fails: bool):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(()))
+        self.register_buffer("last", torch.zeros(3))
+        self.seen, self.calls, self.fails = [], 0, fails
+
+    def forward(self, x):
+        self.total += 1
+        self.last = x.sum(1)
+        self.seen.append(x)
+        self.calls += 1
+        return wave(x) if self.fails else x * 2
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_what_a_forward_pass_leaves_on_the_model_is_put_back(tmp_path, fails):
+    model = Remembers(fails).eval()
+    with untouched(model):
+        if fails:
+            with pytest.raises(fairlead.Unsupported):
+                fairlead.export(model, (X,), tmp_path / "model.onnx")
+        else:
+            fairlead.export(model, (X,), tmp_path / "model.onnx")
+    assert model.total.item() == 0
+
+
+def test_the_inputs_are_not_written(tmp_path):
+    x = torch.rand(3, 4)
+    before = x.clone()
+    fairlead.export(Fn(lambda x: x.mul_(2) + 1), (x,), tmp_path / "model.onnx")
+    assert torch.equal(x, before)
+
+
+def test_a_fault_of_ours_is_not_taken_for_the_model_refusing(tmp_path, monkeypatch):
+    from fairlead.record import session
+
+    def broken(*args):
+        raise AttributeError("ours")
+
+    monkeypatch.setattr(session, "get_leaf_tensors", broken)
+    with pytest.raises(AttributeError, match="ours"):
+        fairlead.export(Fn(lambda x: x * 2), (X,), tmp_path / "model.onnx")
+
+
+def test_every_error_is_a_fairlead_error_and_has_its_words():
+    for name in ("InvalidInput", "Unsupported", "Diverged", "Unsolved", "Discrepancy", "WriteError", "ParseError"):
+        assert issubclass(getattr(fairlead, name), fairlead.FairleadError)
+        assert getattr(_core, name).__doc__
