@@ -1,12 +1,10 @@
 """What observing costs: `generate` plain, observed, and observed by a peer; and inference over many calls.
 
     python benchmarks/observe.py                     one table; --tokens 64 --rounds 5 --layers 30
-    python benchmarks/observe.py --peer FOLDER       FOLDER is where the peer (yobx) was installed with pip
-    --target
+    python benchmarks/observe.py --peer FOLDER       FOLDER holds the peer, yobx, and what it needs
 
 The rounds of all variants alternate in one process, so that a noisy machine is noisy for all of them. Both
-the
-clock and the processor time of this process are shown; on a machine that does other things trust the latter.
+the clock and the processor time of this process are shown; on a busy machine trust the latter.
 """
 
 from __future__ import annotations
