@@ -39,7 +39,9 @@ class Call:
 def normalise(model: torch.nn.Module, inputs: Any) -> list[Call]:
     """A tensor, tuple, dict, list of such calls, or an observer -> calls with named arguments."""
     if callable(getattr(inputs, "calls", None)):  # an observer: every call it stored, completed with what it lacks
-        inputs = inputs.calls(filled=True)
+        observer, inputs = inputs, inputs.calls(filled=True)
+        if all(any(not t.numel() for t in get_leaf_tensors(call).values()) for call in inputs):
+            inputs = [observer.example(), *inputs]  # sizes are varied from one without empty tensors
     if isinstance(inputs, list):
         if not inputs:
             raise InvalidInput(
