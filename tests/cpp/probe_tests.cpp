@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <random>
 #include <set>
 
 #include "fairlead/probe/names.h"
@@ -171,6 +172,30 @@ TEST_CASE("sizes that are equal by chance are told apart") {
                     "past_key_values.0.key[batch, 4, past, 16]" ||
            first == "input_ids[batch, sequence] attention_mask[batch, past + sequence] "
                     "past_key_values.0.key[batch, 4, past, 16]"));
+  }
+}
+
+TEST_CASE("every small decoder is understood") {
+  std::mt19937 random(3);
+  for (std::int64_t batch = 1; batch <= 5; ++batch) {
+    for (std::int64_t sequence = 1; sequence <= 6; ++sequence) {
+      for (std::int64_t past = 1; past <= 6; ++past) {
+        CAPTURE(batch);
+        CAPTURE(sequence);
+        CAPTURE(past);
+        FakeModel model = decoder(batch, sequence, past);
+        const ProbeResult result = model.probe();
+        CAPTURE(shapes_text(model, result));
+        CHECK(result.symbols.size() == 3);
+        for (int k = 0; k < 4; ++k) {
+          std::vector<std::int64_t> values;
+          for (std::size_t s = 0; s < result.symbols.size(); ++s) {
+            values.push_back(static_cast<std::int64_t>(2 + random() % 30));
+          }
+          CHECK(model.refuse(sizes_at(result, values)) == "");
+        }
+      }
+    }
   }
 }
 
