@@ -34,6 +34,8 @@ def taken_apart(name: str) -> bool:
     """PyTorch replaces the operator by others before a recording can see it; programs made by torch.export have it."""
     space, base, overload = name.split(".")
     full = f"{space}::{base}" + ("" if overload == "default" else f".{overload}")
+    if overload.startswith("prim_"):  # of TorchScript's graphs
+        return True
     return torch._C._dispatch_has_kernel_for_dispatch_key(full, "CompositeImplicitAutograd")
 
 
