@@ -24,9 +24,12 @@ void lower_complex(Lowering& b, LowerFn plain);
   X(convert_ops)             \
   X(count_ops)               \
   X(create_ops)              \
+  X(embedding_bag_ops)       \
+  X(grouped_ops)             \
   X(index_ops)               \
   X(layout_ops)              \
   X(linear_ops)              \
+  X(loss_ops)                \
   X(math_ops)                \
   X(norm_ops)                \
   X(pad_ops)                 \
@@ -36,6 +39,7 @@ void lower_complex(Lowering& b, LowerFn plain);
   X(recurrent_ops)           \
   X(reduce_ops)              \
   X(resize_ops)              \
+  X(sample_ops)              \
   X(scatter_ops)             \
   X(sort_ops)                \
   X(unary_ops)               \

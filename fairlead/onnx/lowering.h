@@ -13,8 +13,10 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -81,6 +83,7 @@ class Lowering {
   // Tensor or number, cast to `dtype`; a number becomes a scalar constant or a computed scalar.
   [[nodiscard]] Val in(std::size_t i, Dtype dtype);
   [[nodiscard]] Inputs ins(std::size_t i);            // list of tensors; absent entries for None
+  [[nodiscard]] Val value(ValueId id);                // any value of the graph made before this node
   [[nodiscard]] const Shape& shape(std::size_t i) const;
   [[nodiscard]] int rank(std::size_t i) const { return static_cast<int>(shape(i).size()); }
   [[nodiscard]] Dtype dtype(std::size_t i) const;     // of a tensor argument
@@ -128,6 +131,11 @@ class Lowering {
              Attributes attributes = {}, std::string_view domain = {});
   // Like op, for operators whose result differs each time (random): never shared.
   Val fresh_op(std::string_view type, const Inputs& inputs, Attributes attributes, Dtype dtype);
+  // The body of a Loop, If or Scan: nodes emitted by `build` belong to it, and may use values from
+  // outside. `build` gets the body's inputs (types and, where known, shapes; their names are given)
+  // and gives its outputs.
+  [[nodiscard]] std::shared_ptr<Graph> body(std::vector<TensorInfo> inputs,
+                                            const std::function<Inputs(const Inputs&)>& build);
 
   [[nodiscard]] Dtype dtype_of(Val v) const { return model_.tensors[v.id].dtype; }
   // The constant bytes behind v, or nullptr: initializers of the model and emitted constants.
@@ -177,7 +185,6 @@ class Lowering {
   Inputs emit(std::string_view type, const Inputs& inputs, const std::vector<Dtype>& dtypes,
               Attributes attributes, std::string_view domain, bool shared);
   [[nodiscard]] const Arg& arg(std::size_t i) const;
-  [[nodiscard]] Val value(ValueId id);
   [[nodiscard]] Val part_of(ValueId id, int k);
   [[nodiscard]] Dtype seen(Dtype dtype) const;
   [[nodiscard]] Val arg_number(const Arg& a, Dtype dtype);
@@ -186,6 +193,7 @@ class Lowering {
   [[nodiscard]] std::string scope() const;
   Val symbol(SymbolId id);
   void count_weight_uses();
+  void prune();
 
   const fairlead::Graph& graph_;
   LowerOptions options_;

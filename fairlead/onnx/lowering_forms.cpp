@@ -354,7 +354,44 @@ Model Lowering::finish() {
     if (is_complex(graph_.values[graph_.outputs[k]].dtype)) model_.tensors[v.id].shape->push_back(expr(2));
     model_.graph.outputs.push_back(v.id);
   }
+  prune();
   return std::move(model_);
+}
+
+namespace {
+
+void use_all(const Graph& graph, std::vector<bool>& used) {
+  for (const Node& node : graph.nodes) {
+    for (const TensorId id : node.inputs) {
+      if (id != kAbsent) used[id] = true;
+    }
+    for (const Attribute& a : node.attributes) {
+      if (const auto* inner = std::get_if<std::shared_ptr<Graph>>(&a.value)) use_all(**inner, used);
+    }
+  }
+  for (const TensorId id : graph.outputs) used[id] = true;
+}
+
+}  // namespace
+
+// A lowering may emit more than its results need: nodes and initializers that nothing reads go.
+void Lowering::prune() {
+  std::vector<bool> used(model_.tensors.size(), false);
+  for (const TensorId id : model_.graph.outputs) used[id] = true;
+  std::vector<Node> kept;
+  for (auto it = model_.graph.nodes.rbegin(); it != model_.graph.nodes.rend(); ++it) {
+    if (std::none_of(it->outputs.begin(), it->outputs.end(), [&](TensorId id) { return used[id]; })) continue;
+    for (const TensorId id : it->inputs) {
+      if (id != kAbsent) used[id] = true;
+    }
+    for (const Attribute& a : it->attributes) {
+      if (const auto* inner = std::get_if<std::shared_ptr<Graph>>(&a.value)) use_all(**inner, used);
+    }
+    kept.push_back(std::move(*it));
+  }
+  std::reverse(kept.begin(), kept.end());
+  model_.graph.nodes = std::move(kept);
+  std::erase_if(model_.graph.initializers, [&](const Initializer& i) { return !used[i.tensor]; });
 }
 
 }  // namespace fairlead::onnx

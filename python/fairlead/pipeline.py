@@ -13,7 +13,7 @@ import torch
 
 from fairlead import _core
 from fairlead.contract import Contract, merged
-from fairlead.dynamic_shapes import requests
+from fairlead.dynamic_shapes import STATIC_REQUEST, requests
 from fairlead.inputs import Call, base_call, normalise, resized, varied
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
@@ -104,10 +104,19 @@ def locals_of(values: dict) -> dict:
     return {name: values[name] for name in names}
 
 
+def reason_of(error: Exception) -> str:
+    """The part of an error that says what happened, as a reason to fix a dimension."""
+    text = str(error).split("] ", 1)[-1].split(". No file", 1)[0].split(". Fix the", 1)[0]
+    return text.split(", but ", 1)[-1]
+
+
 class _Export:
     def __init__(self, model, inputs, path: str | os.PathLike, options: dict, progress: Progress):
         self.model, self.inputs, self.path, self.options, self.progress = model, inputs, path, options, progress
         self.staged = None  # files without their final name: whatever happens, they are discarded
+        self.pinned: dict[tuple[int, int], str] = {}  # (leaf, axis) fixed in the course of this export -> why
+        self.blamed: list[int] = []  # symbols at which the model branched
+        self.probed = self.session = None
 
     def run(self) -> ExportResult:
         start = time.perf_counter()
@@ -115,15 +124,61 @@ class _Export:
         calls = self.calls = normalise(self.model, self.inputs)
         self.call = base_call(calls)
         try:
-            return self.staged_run(calls, start)
+            return self.settled_run(calls, start)
         finally:
-            if self.staged is not None:
-                self.staged.discard()
+            self.discard()
+
+    def discard(self) -> None:
+        if self.staged is not None:
+            self.staged.discard()
+
+    def settled_run(self, calls: list[Call], start: float) -> ExportResult:
+        """Runs until no dimension has to be fixed any more: one that makes the model branch, or that an integer
+        depends on in a way nothing explains, is fixed with that reason unless the user asked for it."""
+        while True:
+            try:
+                return self.staged_run(calls, start)
+            except (_core.Diverged, _core.Unsolved) as error:
+                if self.options["dynamic_shapes"] is not None or self.options["strict"] or not self.pin(calls, error):
+                    raise
+                self.discard()
+
+    def pin(self, calls: list[Call], error: Exception) -> bool:
+        """Fixes the dimensions of the symbols that are to blame; False where none is."""
+        probed = self.probed
+        if probed is None or not probed.symbols:
+            return False
+        blamed = self.blamed
+        if not blamed:  # an integer without an expression: the first symbol without which it is solved
+            blamed = [k for k in range(len(probed.symbols)) if self.solved_without(calls, k)][:1]
+        found = False
+        for k in blamed or range(len(probed.symbols)):
+            for leaf, shape in enumerate(probed.shapes):
+                for axis, text in enumerate(shape):
+                    if text == probed.symbols[k].name or text.endswith(f"*{probed.symbols[k].name}"):
+                        self.pinned[leaf, axis] = reason_of(error)
+                        found = True
+        return found
+
+    def solved_without(self, calls: list[Call], k: int) -> bool:
+        """Whether the runs in which symbol k kept its size have an expression for every integer."""
+        probed, session = self.probed, self.session
+        keep = [r for r, values in enumerate(probed.run_values) if values[k] == probed.run_values[0][k]]
+        try:
+            _core.build_program(
+                session.core, [probed.runs[r] for r in keep], [s.name for s in probed.symbols],
+                [probed.run_values[r] for r in keep], self.input_names, probed.shapes, self.names(session, probed),
+            )  # fmt: skip
+        except _core.FairleadError:
+            return False
+        return True
 
     def staged_run(self, calls: list[Call], start: float) -> ExportResult:
+        self.probed, self.blamed = None, []
         with RecordingSession(self.model) as session:
             with self.progress.stage("probe", "probing which dimensions may vary"):
-                probed = self.probe(session, calls)
+                probed = self.probed = self.probe(session, calls)
+                self.session = session
             count = session.core.op_count(probed.runs[0])
             with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"):
                 names = self.names(session, probed)
@@ -165,6 +220,8 @@ class _Export:
                 )
             self.input_names = given
         asked = requests(call, self.options["dynamic_shapes"])
+        for leaf, axis in self.pinned:
+            asked[leaf][axis] = STATIC_REQUEST
         ordered = [call] + [c for c in calls if c is not call]
         sizes = [[list(t.shape) for t in c.tensors] for c in ordered]
         self.first_outputs = None
@@ -229,8 +286,11 @@ class _Export:
             contract.outputs.append({"name": name, "dtype": dtype, "shape": shape})
         for fixed in probed.fixed:
             contract.fixed.append(
-                {"name": self.input_names[fixed.leaf], "axis": fixed.axis, "size": fixed.size, "reason": fixed.reason}
-            )
+                {
+                    "name": self.input_names[fixed.leaf], "axis": fixed.axis, "size": fixed.size,
+                    "reason": self.pinned.get((fixed.leaf, fixed.axis), fixed.reason),
+                }
+            )  # fmt: skip
         contract.assumptions = merged(program.assumptions)
         contract.ignored = list(program.ignored_inputs)
         contract.written = list(program.written_inputs)
@@ -289,6 +349,7 @@ class _Export:
         with recording:
             outcome = recording.run(args, kwargs, probed.runs[0])
         if outcome.parted is not None:
+            self.blamed = self.branching(recording, probed, values)
             _, before, now = outcome.parted
             raise _core.Diverged(
                 f"[verify] Expected the model to execute the same operators at every size, but at {at} it executes {now} "
@@ -301,6 +362,18 @@ class _Export:
             f"[verify] Expected ONNX Runtime to agree with eager, but output {row['output']} {row['problem']} "
             f"at {at}.{cause} {nothing}"
         )
+
+    def branching(self, recording: RecordingSession, probed, values) -> list[int]:
+        """The symbols that alone, at this setting, make the model execute other operators."""
+        blamed = []
+        base = probed.run_values[0]
+        for k in range(len(probed.symbols)) if values is not None else ():
+            alone = [values[k] if i == k else v for i, v in enumerate(base)]
+            args, kwargs = self.call.with_tensors(self.tensors_at(probed.sizes_at(alone)))
+            with recording:
+                if recording.run(args, kwargs, probed.runs[0]).parted is not None:
+                    blamed.append(k)
+        return blamed
 
     def checked_tensors(self, probed, values, seed: int) -> list[torch.Tensor]:
         if values is None:

@@ -86,11 +86,13 @@ CASES = [
             0
         ],
         f(2, 3, 4),
+        fixed=True,
     ),
     Case(
         "aten._native_batch_norm_legit.no_stats",
         lambda x: torch.ops.aten._native_batch_norm_legit.no_stats(x, w(3), w(3), True, 0.1, 1e-5),
         f(2, 3, 4),
+        fixed=True,
     ),
     Case(INSTANCE, lambda x: F.instance_norm(x, weight=w(3), bias=w(3)), f(2, 3, 4, 5)),
     Case(INSTANCE, lambda x: F.instance_norm(x), f(2, 3, 4), "no weight"),
@@ -113,6 +115,7 @@ CASES = [
         "last",
         fixed=True,
     ),
+    Case(VECTOR, lambda x: F.normalize(x, dim=-1), f(3, 4), "normalize"),
     Case(VECTOR, lambda x: torch.linalg.vector_norm(x), f(3, 4, 5)),
     Case(
         VECTOR, lambda x: torch.linalg.vector_norm(x, 1, dim=-1, keepdim=True), f(3, 4, 5), "order 1, keepdim"

@@ -10,6 +10,7 @@ def pad(pads, *shape, mode="constant", value=None, dtype=torch.float32):
     return lambda x: F.pad(x, pads, mode, value), lambda: ((torch.randn(*shape) * 5).to(dtype),)
 
 
+CIRCULAR = "aten.copy.default"
 CONSTANT = "aten.constant_pad_nd.default"
 
 CASES = [
@@ -48,4 +49,6 @@ CASES = [
         lambda: (torch.randn(2, 3, 6),),
         "by a size",
     ),
+    Case(CIRCULAR, *pad((2, 1), 2, 3, 6, mode="circular"), "circular"),
+    Case(CIRCULAR, *pad((2, 1, 0, 3), 2, 3, 6, 7, mode="circular"), "circular, two dimensions"),
 ]
