@@ -80,6 +80,7 @@ class Lowering {
   // Tensor or number, cast to `dtype`; a number becomes a scalar constant or a computed scalar.
   [[nodiscard]] Val in(std::size_t i, Dtype dtype);
   [[nodiscard]] Inputs ins(std::size_t i);            // list of tensors; absent entries for None
+  [[nodiscard]] Val value(ValueId id);                // any value of the graph made before this node
   [[nodiscard]] const Shape& shape(std::size_t i) const;
   [[nodiscard]] int rank(std::size_t i) const { return static_cast<int>(shape(i).size()); }
   [[nodiscard]] Dtype dtype(std::size_t i) const;     // of a tensor argument
@@ -181,7 +182,6 @@ class Lowering {
   Inputs emit(std::string_view type, const Inputs& inputs, const std::vector<Dtype>& dtypes,
               Attributes attributes, std::string_view domain, bool shared);
   [[nodiscard]] const Arg& arg(std::size_t i) const;
-  [[nodiscard]] Val value(ValueId id);
   [[nodiscard]] Val part_of(ValueId id, int k);
   [[nodiscard]] Dtype seen(Dtype dtype) const;
   [[nodiscard]] Val arg_number(const Arg& a, Dtype dtype);
