@@ -45,8 +45,8 @@ _LAZY = {
 }
 
 __all__ = [
-    "Discrepancy", "Diverged", "FairleadError", "InternalError", "InvalidInput", "ParseError", "Unsolved", "Unsupported",
-    "WriteError", "__version__", *sorted(_LAZY),
+    "Discrepancy", "Diverged", "FairleadError", "InternalError", "InvalidInput", "ParseError", "Unsolved",
+    "Unsupported", "WriteError", "__version__", *sorted(_LAZY),
 ]  # fmt: skip
 
 

@@ -133,7 +133,9 @@ def one_dim(leaf: str, axis: int, size: int, given: Any) -> tuple:
         return (STATIC, "", 0, LARGEST)
     if isinstance(given, int) and not isinstance(given, bool):
         if given != size:
-            raise InvalidInput(f"[export] Expected {where} to be {size} as in the example, got {given}. Use a name or None.")
+            raise InvalidInput(
+                f"[export] Expected {where} to be {size} as in the example, got {given}. Use a name or None."
+            )
         return (STATIC, "", 0, LARGEST)
     if isinstance(given, str):
         return (DYNAMIC, checked_name(where, given), 0, LARGEST)
@@ -141,7 +143,7 @@ def one_dim(leaf: str, axis: int, size: int, given: Any) -> tuple:
     if hint in KINDS:
         return (KINDS[hint], "", *bounds(where, size, given))
     name = getattr(given, "__name__", None)
-    if name is None or isinstance(given, type) and not hasattr(given, "max"):
+    if name is None or (isinstance(given, type) and not hasattr(given, "max")):
         raise InvalidInput(f"[export] Expected {ACCEPTED} for {where}, got {given!r}.")
     if hasattr(given, "root"):  # 2*Dim("n"): it must vary, and how is found by trying
         return (DYNAMIC, "", 0, LARGEST)
@@ -151,7 +153,9 @@ def one_dim(leaf: str, axis: int, size: int, given: Any) -> tuple:
 def checked_name(where: str, name: str) -> str:
     if not name.isidentifier():
         raise InvalidInput(
-            f"[export] Expected a name of letters, digits and _ for {where}, got {name!r}. Sums and products are found by "
+            f"[export] Expected a name of letters, digits and _ for {where}, got {name!r}. Sums and products "
+            ""
+            "are found by "
             "themselves: use Dim.DYNAMIC for them."
         )
     return name

@@ -39,10 +39,14 @@ class Call:
 def normalise(model: torch.nn.Module, inputs: Any) -> list[Call]:
     """A tensor, tuple, dict, list of such calls, or an observer -> calls with named arguments."""
     if callable(getattr(inputs, "calls", None)):  # an observer: every call it stored, completed with what it lacks
-        inputs = inputs.calls(filled=True)
+        observer, inputs = inputs, inputs.calls(filled=True)
+        if all(any(not t.numel() for t in get_leaf_tensors(call).values()) for call in inputs):
+            inputs = [observer.example(), *inputs]  # sizes are varied from one without empty tensors
     if isinstance(inputs, list):
         if not inputs:
-            raise InvalidInput("[export] Expected at least one example call, got an empty list. Give one tuple or dict per call.")
+            raise InvalidInput(
+                "[export] Expected at least one example call, got an empty list. Give one tuple or dict per call."
+            )
         if all(isinstance(call, (tuple, dict)) for call in inputs):
             return [one_call(model, call) for call in inputs]
         raise InvalidInput(
@@ -81,7 +85,9 @@ def base_call(calls: list[Call]) -> Call:
         one_sided = [n for n in first.names if n not in other.names] + [n for n in other.names if n not in first.names]
         if one_sided:
             raise InvalidInput(
-                f"[export] Expected calls with the same tensors, but {one_sided[0]} is in one of call 0 and call {number} only. "
+                f"[export] Expected calls with the same tensors, but {one_sided[0]} is in one of call 0 and "
+                ""
+                f"call {number} only. "
                 "Give every call the same arguments."
             )
         for name, a, b in zip(first.names, first.tensors, (other.tensor(n) for n in first.names), strict=True):
@@ -90,6 +96,13 @@ def base_call(calls: list[Call]) -> Call:
                     f"[export] Expected calls that differ in sizes only, got {name} of {described(a)} in call 0 and of "
                     f"{described(b)} in call {number}. Export them separately."
                 )
+        ours, theirs = dict(constants(first.named)), dict(constants(other.named))
+        path = next((p for p in [*ours, *theirs] if ours.get(p, MISSING) != theirs.get(p, MISSING)), None)
+        if path is not None:
+            raise InvalidInput(
+                f"[export] Expected calls that differ in sizes only, got {path} = {ours.get(path, MISSING)} in call 0 "
+                f"and {theirs.get(path, MISSING)} in call {number}. Export them separately: a file has one value of it."
+            )
     for call in calls:
         if all(t.numel() for t in call.tensors):
             return call
@@ -102,6 +115,20 @@ def base_call(calls: list[Call]) -> Call:
                 "Give an example in which every dimension is at least 1: other sizes are made from it."
             )
     return first
+
+
+MISSING = "nothing"
+
+
+def constants(value: Any, path: str = ""):
+    """(path, value) of every number and None outside of caches: what the file will have built in."""
+    if isinstance(value, torch.Tensor) or kind_of(value) is not Kind.NOT:
+        return
+    if isinstance(value, (type(None), bool, int, float, complex, torch.dtype)):
+        yield path, value
+    elif not isinstance(value, SKIPPED):
+        for key, item in children(value) or []:
+            yield from constants(item, f"{path}.{key}" if path else str(key))
 
 
 def described(tensor: torch.Tensor) -> str:
@@ -131,8 +158,12 @@ def check_kinds(value: Any, path: str = "") -> None:
     """Strings and objects that nothing knows how to take apart are refused, with their path."""
     if isinstance(value, str):
         raise InvalidInput(
-            f"[export] Expected tensors, numbers, None or containers of them as inputs, got the string {value[:40]!r} at "
-            f"{path or 'the top'}. Bind it with functools.partial or a wrapper module: a string cannot be an ONNX input."
+            "[export] Expected tensors, numbers, None or containers of them as inputs, got the string "
+            ""
+            f"{value[:40]!r} at "
+            f"{path or 'the top'}. Bind it with functools.partial or a wrapper module: a string cannot be an "
+            ""
+            "ONNX input."
         )
     if isinstance(value, (*PLAIN, *SKIPPED)) or kind_of(value) is not Kind.NOT:
         return
@@ -148,7 +179,9 @@ def check_kinds(value: Any, path: str = "") -> None:
 
 def check_tensors(leaves: dict[str, torch.Tensor], model: torch.nn.Module) -> None:
     if not leaves:
-        raise InvalidInput("[export] Expected at least one tensor among the inputs, got none. Pass the model's tensors.")
+        raise InvalidInput(
+            "[export] Expected at least one tensor among the inputs, got none. Pass the model's tensors."
+        )
     first_name, first = next(iter(leaves.items()))
     placed = [(f"the model's {name}", p) for name, p in model.named_parameters()]
     placed += [(f"the model's {name}", b) for name, b in model.named_buffers()]
@@ -156,8 +189,12 @@ def check_tensors(leaves: dict[str, torch.Tensor], model: torch.nn.Module) -> No
     for name, tensor in [*placed, *leaves.items()]:
         if tensor.device != owner.device:
             raise InvalidInput(
-                f"[export] Expected all tensors on one device, got {name} on {tensor.device} and {what} on {owner.device}. "
-                "Move model and inputs to the CPU with .cpu()" + META * ("meta" in (tensor.device.type, owner.device.type)) + "."
+                f"[export] Expected all tensors on one device, got {name} on {tensor.device} and {what} on "
+                ""
+                f"{owner.device}. "
+                "Move model and inputs to the CPU with .cpu()"
+                + META * ("meta" in (tensor.device.type, owner.device.type))
+                + "."
             )
     if owner.device.type != "cpu":
         raise InvalidInput(

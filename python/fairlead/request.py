@@ -94,12 +94,18 @@ def check_path(path: Any) -> str:
     except TypeError:
         raise InvalidInput(f"[export] Expected path as a string or os.PathLike, got {type(path).__name__}.") from None
     if not path:
-        raise WriteError("[export] Could not write '': the path is empty. Give the name of a file, such as 'model.onnx'.")
+        raise WriteError(
+            "[export] Could not write '': the path is empty. Give the name of a file, such as 'model.onnx'."
+        )
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path) or path.endswith(os.sep):
-        raise WriteError(f"[export] Could not write '{path}': it is a folder. Give the name of a file in it, such as 'model.onnx'.")
+        raise WriteError(
+            f"[export] Could not write '{path}': it is a folder. Give the name of a file in it, such as 'model.onnx'."
+        )
     if os.path.exists(path) and not os.path.isfile(path):
-        raise WriteError(f"[export] Could not write '{path}': it is a device, a pipe or a socket. Give the name of a file.")
+        raise WriteError(
+            f"[export] Could not write '{path}': it is a device, a pipe or a socket. Give the name of a file."
+        )
     if not os.path.isdir(folder):
         what = "is a file" if os.path.exists(folder) else "does not exist"
         raise WriteError(f"[export] Could not write '{path}': the folder {folder} {what}. Create it first.")
@@ -109,7 +115,9 @@ def check_path(path: Any) -> str:
         # A folder of the system (/proc) may be there, and still not know the name of a new file.
         reason = "it takes no new files" if isinstance(error, FileNotFoundError) else error.strerror
         raise WriteError(
-            f"[export] Could not write '{path}': {reason} (folder {folder}). Check its permissions, or choose another one."
+            f"[export] Could not write '{path}': {reason} (folder {folder}). Check its permissions, or choose "
+            ""
+            "another one."
         ) from None
     return path
 

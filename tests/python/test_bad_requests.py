@@ -58,7 +58,9 @@ def test_a_model_that_returns_no_tensor(tmp_path, value):
 def test_an_example_that_eager_itself_refuses(tmp_path):
     text = refused(model=torch.nn.Linear(5, 4).eval(), folder=tmp_path)
     assert text == (
-        "[export] Expected an example call that the model accepts, but the model raised RuntimeError: mat1 and mat2 shapes "
+        "[export] Expected an example call that the model accepts, but the model raised RuntimeError: mat1 "
+        ""
+        "and mat2 shapes "
         "cannot be multiplied (3x4 and 5x4). Check the inputs against the model's forward."
     )
     text = refused(({"y": X},), model=torch.nn.Linear(5, 4).eval(), folder=tmp_path)
@@ -116,7 +118,10 @@ class Slots:
         ((X, {"modes": ["fast"]}), "got the string 'fast' at more_1.modes.0."),
         ((X, Slots()), "got Slots at more_1. Register the class with torch.utils._pytree.register_pytree_node."),
         ((X, [{"it": Slots()}]), "got Slots at more_1.0.it."),
-        ("abc", "Expected inputs as a tuple, a dict or a list of calls, got str. Pass (x,) for one positional argument."),
+        (
+            "abc",
+            "Expected inputs as a tuple, a dict or a list of calls, got str. Pass (x,) for one positional argument.",
+        ),
         (5, "Expected inputs as a tuple, a dict or a list of calls, got int."),
         ([], "Expected at least one example call, got an empty list. Give one tuple or dict per call."),
         ([X], "Expected a list of calls, each a tuple or a dict, got a Tensor in it."),
@@ -124,6 +129,11 @@ class Slots:
         ((3,), "Expected at least one tensor among the inputs, got none."),
         ((X[:0],), "Expected an example without empty tensors, got x of shape [0, 4]. Give an example in which every"),
         ([(X,), (X[0],)], "got x of float32[3, 4] in call 0 and of float32[4] in call 1. Export them separately."),
+        (
+            [(X, 1), (X, 2)],
+            "got more_1 = 1 in call 0 and 2 in call 1. Export them separately: a file has one value of it.",
+        ),
+        ([(X, {"a": None}), (X, {"b": None})], "got more_1.a = None in call 0 and nothing in call 1."),
         ([(X,), (X.double(),)], "got x of float32[3, 4] in call 0 and of float64[3, 4] in call 1."),
         ([(X,), (X, X)], "Expected calls with the same tensors, but more_1 is in one of call 0 and call 1 only."),
     ],
@@ -145,7 +155,7 @@ ACCEPTED = "Expected a name, a Dim, Dim.DYNAMIC, Dim.AUTO, Dim.STATIC, its own s
         ({"opset": 17}, "Expected an opset from 18 to 26, got 17. Leave it out for 20; newer ones need a newer ONNX"),
         ({"opset": 99}, "Expected an opset from 18 to 26, got 99."),
         ({"opset": "18"}, "Expected an opset from 18 to 26, got '18'."),
-        ({"external_data": "yes"}, "Expected external_data \"auto\", \"always\" or \"never\", got 'yes'."),
+        ({"external_data": "yes"}, 'Expected external_data "auto", "always" or "never", got \'yes\'.'),
         ({"tolerance": -1}, "Expected a tolerance of 0 or more, or None, got -1."),
         ({"input_names": ["a", "b"]}, "Expected 1 input_names, one per tensor (x), got 2."),
         ({"input_names": []}, "Expected 1 input_names, one per tensor (x), got 0."),
@@ -173,14 +183,23 @@ def test_options_that_cannot_be_used(tmp_path, options, text):
         (({0: 1.5},), f"{ACCEPTED} in dynamic_shapes, got 1.5."),
         (({0: object},), f"{ACCEPTED} in dynamic_shapes, got <class 'object'>."),
         (({"0": "a"},), "Expected {axis: dim} or one dim per axis for x in dynamic_shapes, got a dict with keys '0'."),
-        (({"a": {0: "n"}},), "Expected {axis: dim} or one dim per axis for x in dynamic_shapes, got a dict with keys 'a'."),
+        (
+            ({"a": {0: "n"}},),
+            "Expected {axis: dim} or one dim per axis for x in dynamic_shapes, got a dict with keys 'a'.",
+        ),
         (({"a", "b"},), "Expected {axis: dim} or one dim per axis for x in dynamic_shapes, got a set."),
         (({0: 7},), "Expected axis 0 of x in dynamic_shapes to be 3 as in the example, got 7. Use a name or None."),
         (({0: ""},), "Expected a name of letters, digits and _ for axis 0 of x in dynamic_shapes, got ''."),
         (({0: "a + 1"},), "got 'a + 1'. Sums and products are found by themselves: use Dim.DYNAMIC for them."),
         (({0: "n", 1: "n"},), "Expected every dimension named 'n' to have one size, got 3 and 4 (axis 1 of x)."),
-        (({0: Dim("n", min=5, max=9)},), "Expected the example within the bounds of axis 0 of x in dynamic_shapes, 5 to 9"),
-        (({0: Dim.DYNAMIC(min=5)},), "Expected the example within the bounds of axis 0 of x in dynamic_shapes, 5 or more"),
+        (
+            ({0: Dim("n", min=5, max=9)},),
+            "Expected the example within the bounds of axis 0 of x in dynamic_shapes, 5 to 9",
+        ),
+        (
+            ({0: Dim.DYNAMIC(min=5)},),
+            "Expected the example within the bounds of axis 0 of x in dynamic_shapes, 5 or more",
+        ),
     ],
 )
 def test_dynamic_shapes_that_are_malformed(tmp_path, shapes, text):

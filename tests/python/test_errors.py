@@ -78,7 +78,9 @@ def test_a_branch_on_a_size_fixes_the_dimension_and_the_contract_quotes_the_line
 def test_a_branch_on_a_size_that_was_asked_to_vary_is_an_error_with_both_lines(tmp_path):
     text = refusal(fairlead.Diverged, Fn(branch_on_size), (X,), tmp_path, dynamic_shapes={"x": {0: "n"}})
     assert text == (
-        "[export] Expected axis 0 of x to be dynamic as dynamic_shapes asks, but at other sizes than 3 the model gives: "
+        "[export] Expected axis 0 of x to be dynamic as dynamic_shapes asks, but at other sizes than 3 the "
+        ""
+        "model gives: "
         f"the model executes aten.mul.Tensor at {line_of(branch_on_size, 'x * 2')} "
         f"where it executed aten.add.Tensor at {line_of(branch_on_size, 'x + 1')}. "
         "Mark it static, or change the model there."
@@ -89,7 +91,9 @@ def test_a_branch_that_only_the_check_meets_is_an_error_with_the_sizes_and_both_
     # Probed at 7 and more, where it never branches; the check at 1 does.
     text = refusal(fairlead.Diverged, Fn(branch_on_size), (torch.rand(7, 4),), tmp_path)
     assert text == (
-        "[verify] Expected the model to execute the same operators at every size, but at batch = 1, x_dim_1 = 1 it executes "
+        "[verify] Expected the model to execute the same operators at every size, but at batch = 1, x_dim_1 "
+        ""
+        "= 1 it executes "
         f"aten.add.Tensor at {line_of(branch_on_size, 'x + 1')} where it executed aten.mul.Tensor at "
         f"{line_of(branch_on_size, 'x * 2')}: it branches on a size or a value there. "
         f"No file was written under {tmp_path / 'model.onnx'}. Fix that dimension, or give its bounds, with "
@@ -113,6 +117,20 @@ def test_a_branch_at_a_size_that_was_never_tried_is_not_seen_and_the_contract_sa
     text = str(result.contract)
     assert f"batch: from axis 0 of x; ran at {', '.join(map(str, batch['tried']))}" in text
     assert "Assumed: at sizes that were not tried the model executes the same operators" in text
+
+
+def test_every_call_that_was_given_is_checked(tmp_path):
+    result = fairlead.export(Fn(lambda x: x * 2), [(X,), (torch.rand(9, 4),)], tmp_path / "model.onnx")
+    assert [row["kind"] for row in result.discrepancies] == ["example", "call", "unseen", "unseen", "unseen"]
+    assert "Checked: in ONNX Runtime at the 2 examples and at batch=1" in str(result.contract)
+
+    def far(x):
+        if x.shape[0] > 40:
+            return x * 2
+        return x + 1
+
+    text = refusal(fairlead.Diverged, Fn(far), [(X,), (torch.rand(50, 4),)], tmp_path)
+    assert "but at the sizes of example 1 it executes aten.mul.Tensor at " + line_of(far, "x * 2") in text
 
 
 # ---- a branch on a value -----------------------------------------------------------------------------
@@ -140,7 +158,9 @@ def test_a_branch_on_a_value_is_an_assumption_with_the_line(tmp_path):
 def test_strict_makes_the_assumption_an_error(tmp_path):
     text = refusal(fairlead.Diverged, Fn(branch_on_value), (X,), tmp_path, strict=True)
     assert text == (
-        "[export] Expected no assumption about values because strict=True, got 1: read True from a tensor in every run and "
+        "[export] Expected no assumption about values because strict=True, got 1: read True from a tensor in "
+        ""
+        "every run and "
         f"may go by it (in the model at {line_of(branch_on_value, 'x.sum()')}). "
         "Write the model without reading values, or export with strict=False."
     )
@@ -206,7 +226,9 @@ def test_a_wrong_result_names_output_sizes_and_difference_and_an_older_file_stay
     model = TwoOutputs().eval()
     text = refusal(fairlead.Discrepancy, model, (torch.rand(3, 32),), tmp_path, external_data=external)
     assert text == (
-        "[verify] Expected ONNX Runtime to agree with eager, but output moved differs by 0.5 (scaled), more than 0.0001 "
+        "[verify] Expected ONNX Runtime to agree with eager, but output moved differs by 0.5 (scaled), more "
+        ""
+        "than 0.0001 "
         f"at batch = 8. No file was written under {tmp_path / 'model.onnx'}."
     )
 
@@ -229,12 +251,12 @@ def test_a_result_of_another_shape_is_named(tmp_path, monkeypatch):
 
 
 def test_a_file_that_onnx_runtime_cannot_load_is_not_written(tmp_path, monkeypatch):
-    from fairlead import pipeline
+    from fairlead import verification
 
     def broken(path):
         raise RuntimeError("node Foo: no kernel\nand more")
 
-    monkeypatch.setattr(pipeline, "OnnxSession", broken)
+    monkeypatch.setattr(verification, "OnnxSession", broken)
     text = refusal(fairlead.Discrepancy, Fn(lambda x: x * 2), (X,), tmp_path)
     assert text == (
         "[verify] Expected a file that ONNX Runtime loads, got: node Foo: no kernel. "

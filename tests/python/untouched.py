@@ -56,7 +56,11 @@ def model_state(model) -> dict:
             state[f"{path}.{name}"] = kept
         state[f"{path} training"] = module.training
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
-        state[f"tensor {name}"] = (id(tensor), tensor.requires_grad, tensor.detach().tolist() if not tensor.is_meta else None)
+        state[f"tensor {name}"] = (
+            id(tensor),
+            tensor.requires_grad,
+            tensor.detach().tolist() if not tensor.is_meta else None,
+        )
     return state
 
 

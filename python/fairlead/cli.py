@@ -1,0 +1,42 @@
+"""The entry of the command line: what every command shares about errors and exit codes.
+
+Exit codes: 0 done; 1 the model cannot be exported, or a file not be written; 2 usage: a wrong option, input or path;
+130 interrupted with Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from fairlead._core import FairleadError, InvalidInput
+
+
+def main() -> None:
+    try:
+        import click
+    except ImportError as error:
+        print(f"fairlead: the command line needs click ({error}): pip install click rich", file=sys.stderr)
+        sys.exit(2)
+
+    from fairlead.commands import fairlead
+    from fairlead.printing import failed
+
+    try:
+        sys.exit(fairlead.main(prog_name="fairlead", standalone_mode=False) or 0)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:  # usage: shown with the command's own help line
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt):
+        failed("interrupted, nothing was written")
+        sys.exit(130)
+    except FairleadError as error:
+        failed(str(error))
+        sys.exit(2 if isinstance(error, InvalidInput) else 1)
+    except ImportError as error:  # torch or another package is missing: the message says what to install
+        failed(str(error))
+        sys.exit(2)
+    except BrokenPipeError:  # fairlead inspect model.onnx | head
+        sys.stderr.close()
+        sys.exit(0)

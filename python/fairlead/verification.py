@@ -1,0 +1,172 @@
+"""Verification of a staged file: ONNX Runtime against eager at the user's calls and at sizes that were never probed.
+
+1. Every call the user gave is checked with its own tensors, then CHECKED_SETTINGS unseen settings that eager accepts.
+2. Where they differ, the same call is recorded: if it executes other operators, the model branched, and the place is
+   known (`Diverged`); otherwise it is a `Discrepancy`, with the values that were assumed named as a likely cause.
+3. A model that draws random numbers is checked for shapes and types only.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any, NoReturn
+
+import torch
+
+from fairlead._core import Discrepancy, Diverged, InvalidInput
+from fairlead.contract import Contract
+from fairlead.inputs import Call, resized, varied
+from fairlead.record.session import RecordingSession
+from fairlead.record.state import ModelState
+from fairlead.runtime_check import OnnxSession, compare, eager
+
+CHECKED_SETTINGS = 3
+
+
+@dataclass
+class Setting:
+    """One call to check: its tensors, in words, and by symbol where sizes were chosen."""
+
+    kind: str  # "example", "call" (another one the user gave), "unseen"
+    words: str
+    tensors: list[torch.Tensor]
+    sizes: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Verification:
+    model: torch.nn.Module
+    calls: list[Call]  # the first is the one that was probed
+    probed: Any
+    input_names: list[str]
+    output_names: list[str]
+    contract: Contract
+    tolerance: float | None
+    path: str  # the final name, for messages
+
+    def run(self, staged: str, recording: RecordingSession) -> list[dict]:
+        """One row per call that was checked; the contract is told. Raises where one differs."""
+        try:
+            session = OnnxSession(staged)
+        except Exception as error:
+            raise Discrepancy(
+                f"[verify] Expected a file that ONNX Runtime loads, got: {first_line(error)}. "
+                f"No file was written under {self.path}."
+            ) from error
+        self.random = any(a["kind"] == "random" for a in self.contract.assumptions)
+        self.state = ModelState(self.model)
+        rows: list[dict] = []
+        for setting in self.settings():
+            if setting.kind == "unseen" and sum(r["kind"] == "unseen" for r in rows) >= CHECKED_SETTINGS:
+                break
+            row = self.check(session, setting)
+            if row is None:
+                self.contract.notes.append(f"eager itself refuses {setting.words}")
+                continue
+            rows.append(row)
+            if not row["ok"]:
+                self.refuse(session, recording, setting, row)
+        self.contract.verified = self.in_words(rows)
+        return rows
+
+    def settings(self):
+        for number, call in enumerate(self.calls):
+            words = "the example's sizes" if len(self.calls) == 1 else f"the sizes of example {number}"
+            yield Setting("call" if number else "example", words, [call.tensor(n) for n in self.calls[0].names])
+        seed = 1
+        for values in self.probed.unseen_settings(2 * CHECKED_SETTINGS):
+            yield self.setting_at(values, seed)
+            seed += 1000
+
+    def setting_at(self, values: list[int], seed: int) -> Setting:
+        sizes = {s.name: v for s, v in zip(self.probed.symbols, values, strict=True)}
+        shapes = self.probed.sizes_at(values)
+        tensors = [resized(t, list(s)) for t, s in zip(self.calls[0].tensors, shapes, strict=True)]
+        tensors = [varied(t, seed + k) for k, t in enumerate(tensors)]
+        return Setting("unseen", ", ".join(f"{k} = {v}" for k, v in sizes.items()), tensors, sizes)
+
+    def check(self, session: OnnxSession, setting: Setting) -> dict | None:
+        """The row of a setting; None where eager refuses sizes that were made up."""
+        args, kwargs = self.calls[0].with_tensors([t.clone() for t in setting.tensors])
+        try:
+            start = time.perf_counter()
+            expected = eager(self.model, args, kwargs)
+            eager_seconds = time.perf_counter() - start
+        except Exception as error:
+            if setting.kind == "unseen":
+                return None
+            raise InvalidInput(
+                f"[verify] Expected the model to accept {setting.words}, but it raised {type(error).__name__}: "
+                f"{first_line(error)}. Check the call; it is made after others that were recorded."
+            ) from error
+        finally:
+            self.state.restore()
+        row = {"kind": setting.kind, "sizes": setting.sizes}
+        try:
+            start = time.perf_counter()
+            got = session.run(dict(zip(self.input_names, setting.tensors, strict=True)))
+            seconds = time.perf_counter() - start
+        except Exception as error:
+            problem = f"cannot be computed: {first_line(error)}"
+            return row | {"ok": False, "output": self.output_names[0], "scaled": math.inf, "abs": math.inf,
+                          "problem": problem}  # fmt: skip
+        found = compare(self.output_names, expected, got, self.tolerance)
+        if self.random and "[" not in found["problem"] and "outputs, eager" not in found["problem"]:
+            found |= {"ok": True, "problem": "", "scaled": 0.0}
+        return row | found | {"eager_seconds": eager_seconds, "ort_seconds": seconds}
+
+    def refuse(self, session: OnnxSession, recording: RecordingSession, setting: Setting, row: dict) -> NoReturn:
+        """Raises; the error carries the symbols to blame, and whether they are at their smallest size."""
+        error = self.problem(recording, setting, row)
+        error.blamed = self.blamed(session, setting)
+        smallest = {s.name: max(1, s.min) for s in self.probed.symbols}
+        error.smallest = setting.kind == "unseen" and setting.sizes == smallest
+        raise error
+
+    def blamed(self, session: OnnxSession, setting: Setting) -> list[int]:
+        """The symbols that fail alone at this setting; else those without which the others do not."""
+        values = list(setting.sizes.values())
+        base = self.probed.run_values[0]
+        if not values:
+            return []
+
+        def fails(changed) -> bool:
+            row = self.check(session, self.setting_at([v if k in changed else base[k] for k, v in enumerate(values)], 1))
+            return row is not None and not row["ok"]
+
+        symbols = range(len(values))
+        alone = [k for k in symbols if fails({k})]
+        return alone or [k for k in symbols if not fails(set(symbols) - {k})]
+
+    def problem(self, recording: RecordingSession, setting: Setting, row: dict) -> Exception:
+        nothing = f"No file was written under {self.path}."
+        args, kwargs = self.calls[0].with_tensors([t.clone() for t in setting.tensors])
+        with recording:
+            outcome = recording.run(args, kwargs, self.probed.runs[0])
+        if outcome.parted is not None:
+            _, before, now = outcome.parted
+            return Diverged(
+                f"[verify] Expected the model to execute the same operators at every size, but at {setting.words} it "
+                f"executes {now} where it executed {before}: it branches on a size or a value there. {nothing} "
+                'Fix that dimension, or give its bounds, with dynamic_shapes={..: {0: Dim("n", min=.., max=..)}}.'
+            )
+        reads = [a for a in self.contract.assumptions if a["kind"] == "read"]
+        cause = f" The model {reads[0]['what']} at {reads[0]['source']}: that assumption may be wrong." if reads else ""
+        return Discrepancy(
+            f"[verify] Expected ONNX Runtime to agree with eager, but output {row['output']} {row['problem']} "
+            f"at {setting.words}.{cause} {nothing}"
+        )
+
+    def in_words(self, rows: list[dict]) -> str:
+        worst = max((r["scaled"] for r in rows), default=0.0)
+        unseen = "; ".join(", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] == "unseen")
+        given = len(self.calls)
+        where = "at the example" if given == 1 else f"at the {given} examples"
+        what = "shapes and types only, it draws random numbers" if self.random else f"worst difference {worst:.2g}"
+        return f"in ONNX Runtime {where}" + (f" and at {unseen}" if unseen else "") + f": {what}"
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:400].rstrip(".")
