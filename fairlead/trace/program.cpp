@@ -353,7 +353,7 @@ class Builder {
       if (item.kind == ItemKind::kTensor) {
         const RunValue v = static_cast<RunValue>(item.i);
         if (!is_constant(v)) return false;
-      } else if (item.kind == ItemKind::kInt) {
+      } else if (item.kind == ItemKind::kInt || item.kind == ItemKind::kBool) {
         const auto seen = over_runs(at, false, [](const Item& i) { return i.i; });
         for (const std::int64_t value : seen) {
           if (value != item.i) return false;

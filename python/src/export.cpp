@@ -150,6 +150,8 @@ void init_export(nb::module_& m) {
                      return names;
                    })
       .def_prop_ro("ignored_inputs", &ignored_inputs)
+      .def("text", [](const ProgramHandle& h) { return to_text(h.program.graph); },
+           "The program, one line per node.")
       .def("lower", &lower, "opset"_a, nb::keep_alive<0, 1>());
   nb::class_<ModelHandle>(m, "Model", "An ONNX model in memory.")
       .def_prop_ro("node_count", [](const ModelHandle& h) { return h.model.graph.nodes.size(); })
