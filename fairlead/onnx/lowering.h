@@ -52,10 +52,6 @@ using Attributes = std::vector<Attribute>;
 [[nodiscard]] inline Attribute attr(std::string_view name, int value) {
   return attr(name, static_cast<std::int64_t>(value));
 }
-// Without this a literal would convert to bool.
-[[nodiscard]] inline Attribute attr(std::string_view name, const char* value) {
-  return attr(name, std::string_view(value));
-}
 [[nodiscard]] inline Attribute attr(std::string_view name, bool value) {
   return attr(name, static_cast<std::int64_t>(value));
 }
