@@ -13,14 +13,18 @@ from fairlead import InputObserver, register_flattening_functions, string_type
 def small_llama() -> LlamaForCausalLM:
     torch.manual_seed(0)
     config = LlamaConfig(
-        hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2, vocab_size=99,
+        hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, vocab_size=99,
     )  # fmt: skip
     return LlamaForCausalLM(config).eval()
 
 
 def main() -> None:
     model = small_llama()
-    tokens = {"input_ids": torch.randint(3, 99, (2, 7)), "attention_mask": torch.ones(2, 7, dtype=torch.int64)}
+    tokens = {
+        "input_ids": torch.randint(3, 99, (2, 7)),
+        "attention_mask": torch.ones(2, 7, dtype=torch.int64),
+    }
     observer = InputObserver()
     with register_flattening_functions(patch_transformers=True), observer(model, store_n_calls=4):
         model.generate(**tokens, max_new_tokens=5, do_sample=False, pad_token_id=0)
@@ -36,7 +40,10 @@ def main() -> None:
             path = Path(folder) / "llama.onnx"
             fairlead.export(model, observer, path)
             for row in observer.check_discrepancies(path):
-                print(f"call {row['index']}: SUCCESS={row['SUCCESS']} abs={row.get('abs')} {row.get('error', '')}")
+                print(
+                    f"call {row['index']}: SUCCESS={row['SUCCESS']} abs={row.get('abs')} "
+                    f"{row.get('error', '')}"
+                )
                 assert row["SUCCESS"]
 
 

@@ -46,6 +46,10 @@ enum class Dtype : std::uint8_t {
 [[nodiscard]] inline int onnx_code(Dtype dtype) { return static_cast<int>(dtype); }
 [[nodiscard]] inline bool is_float(Dtype d) { return dtype_kind(d) == DtypeKind::kFloat; }
 [[nodiscard]] inline bool is_complex(Dtype d) { return dtype_kind(d) == DtypeKind::kComplex; }
+// Of the real and imaginary parts; a real type's own.
+[[nodiscard]] inline Dtype part_dtype(Dtype d) {
+  return d == Dtype::kComplex64 ? Dtype::kFloat32 : d == Dtype::kComplex128 ? Dtype::kFloat64 : d;
+}
 [[nodiscard]] inline bool is_integer(Dtype d) {
   return dtype_kind(d) == DtypeKind::kInt || dtype_kind(d) == DtypeKind::kUint;
 }

@@ -26,34 +26,42 @@ const Constant* Graph::constant(ValueId value) const {
 
 namespace {
 
-void check_uses(const Graph& graph, const Node& node, const Arg& arg,
-                const std::vector<bool>& made) {
-  if (arg.kind == ArgKind::kValue) {
-    FAIRLEAD_CHECK(arg.value >= 0 && arg.value < static_cast<ValueId>(graph.values.size()),
-                   node.op + " reads unknown value %" + std::to_string(arg.value));
-    FAIRLEAD_CHECK(made[arg.value],
-                   node.op + " reads %" + std::to_string(arg.value) + " before it is made");
+struct Checker {
+  const Graph& graph;
+  std::vector<bool> made = std::vector<bool>(graph.values.size(), false);
+
+  void know(ValueId id, const std::string& who) const {
+    FAIRLEAD_CHECK(id >= 0 && id < static_cast<ValueId>(graph.values.size()),
+                   who + " names unknown value %" + std::to_string(id));
   }
-  for (const Arg& item : arg.items) check_uses(graph, node, item, made);
-}
+  void make(ValueId id, const std::string& who) {
+    know(id, who);
+    FAIRLEAD_CHECK(!made[id], who + " makes %" + std::to_string(id) + " a second time");
+    made[id] = true;
+  }
+  void use(ValueId id, const std::string& who) const {
+    know(id, who);
+    FAIRLEAD_CHECK(made[id], who + " reads %" + std::to_string(id) + " before it is made");
+  }
+  void use(const Arg& arg, const std::string& who) const {
+    if (arg.kind == ArgKind::kValue) use(arg.value, who);
+    for (const Arg& item : arg.items) use(item, who);
+  }
+};
 
 }  // namespace
 
 void check(const Graph& graph) {
-  std::vector<bool> made(graph.values.size(), false);
-  for (const ValueId v : graph.inputs) made[v] = true;
-  for (const Constant& c : graph.constants) made[c.value] = true;
+  Checker checker{graph};
+  for (const ValueId v : graph.inputs) checker.make(v, "an input");
+  for (const Constant& c : graph.constants) checker.make(c.value, "a constant");
   for (const Node& node : graph.nodes) {
-    for (const Arg& arg : node.args) check_uses(graph, node, arg, made);
+    for (const Arg& arg : node.args) checker.use(arg, node.op);
     for (const ValueId v : node.outputs) {
-      if (v == kNoValue) continue;
-      FAIRLEAD_CHECK(!made[v], node.op + " makes %" + std::to_string(v) + " a second time");
-      made[v] = true;
+      if (v != kNoValue) checker.make(v, node.op);
     }
   }
-  for (const ValueId v : graph.outputs) {
-    FAIRLEAD_CHECK(made[v], "output %" + std::to_string(v) + " is never made");
-  }
+  for (const ValueId v : graph.outputs) checker.use(v, "an output");
 }
 
 }  // namespace fairlead

@@ -97,7 +97,13 @@ struct Graph {
       std::make_shared<std::unordered_map<std::string, bool>>();
 };
 
-// One line per node; the inverse of parse_graph except for the constants' bytes.
+// One line per node; the inverse of parse_graph except for the constants' bytes and for values that
+// nothing makes (any more), which are left out.
+//
+//   symbol batch: size = %0[0]
+//   input %0 "x": float32[batch, 64]
+//   %1: float32[batch, 32] = aten.slice.Tensor(%0, 1, 0, 32, 1) in "model.mlp" at "mlp.py:12"
+//   output "y" = %1
 [[nodiscard]] std::string to_text(const Graph& graph);
 // Throws Error(kParse) with line and column.
 [[nodiscard]] Graph parse_graph(std::string_view text);

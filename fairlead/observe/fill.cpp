@@ -34,15 +34,21 @@ std::vector<std::int64_t> group_sizes(const Inference& inference,
   return found;
 }
 
-// Rule 3: the shape here of the tensors that had this slot's very shape in the donor call, if they still agree.
-std::optional<std::vector<std::int64_t>> twin_here(const Inference& inference, const std::vector<std::int64_t>& here,
-                                                   const std::vector<std::int64_t>& donor, std::uint32_t slot) {
+// Rule 3: the shape here of the tensors that had this slot's very shape in the donor call, if they
+// still agree.
+std::optional<std::vector<std::int64_t>> twin_here(const Inference& inference,
+                                                   const std::vector<std::int64_t>& here,
+                                                   const std::vector<std::int64_t>& donor,
+                                                   std::uint32_t slot) {
   const Slot& own = inference.slots[slot];
   std::optional<std::vector<std::int64_t>> found;
   for (std::uint32_t other = 0; other < inference.slots.size(); ++other) {
     const Slot& at = inference.slots[other];
-    if (other == slot || own.rank == 0 || at.rank != own.rank || here[at.dims] == kMissing) continue;
-    if (!std::equal(donor.begin() + own.dims, donor.begin() + own.dims + own.rank, donor.begin() + at.dims)) continue;
+    if (other == slot || own.rank == 0 || at.rank != own.rank || here[at.dims] == kMissing)
+      continue;
+    if (!std::equal(donor.begin() + own.dims, donor.begin() + own.dims + own.rank,
+                    donor.begin() + at.dims))
+      continue;
     std::vector<std::int64_t> shape(here.begin() + at.dims, here.begin() + at.dims + at.rank);
     if (found && *found != shape) return std::nullopt;
     found = std::move(shape);

@@ -37,7 +37,8 @@ std::vector<std::int64_t> first_calls(const Calls& calls) {
   if (constant != all.end()) {
     refuse("[infer] Two calls were made with different constant values for " + constant->path +
            ": " + in_call(constant->left, left) + ", " + in_call(constant->right, right) +
-           plural(all.size() - 1) + ". Observe them apart, make the value a tensor, or leave it out with remove_inputs.");
+           plural(all.size() - 1) +
+           ". Observe them apart, make the value a tensor, or leave it out with remove_inputs.");
   }
   const Mismatch& first = all.front();
   refuse("[infer] Expected calls of one structure, got for " + first.path + ": " +

@@ -71,8 +71,10 @@ struct Inference {
 // 1. Start from the last call that has the slot.
 // 2. An axis whose group, or whose place in a sum, has a size in this call gets that size.
 // 3. Tensors that had this very shape in the call it was taken from, and agree here, give the rest.
-// 4. Axis 0 follows the other arguments' axis 0 where those agreed with it in the call it was taken from.
-// 5. If the slot is not empty yet and has an axis that varies, the last such axis without a size becomes 0.
+// 4. Axis 0 follows the other arguments' axis 0 where those agreed with it in the call it was taken
+// from.
+// 5. If the slot is not empty yet and has an axis that varies, the last such axis without a size
+// becomes 0.
 [[nodiscard]] std::vector<std::optional<std::vector<std::int64_t>>> fill(
     const Calls& calls, const Inference& inference, const std::vector<std::int64_t>& sizes);
 

@@ -10,19 +10,26 @@ namespace fairlead::onnx {
 
 [[nodiscard]] std::vector<std::span<const OpRow>> families();
 
+// Lowers a node that takes or gives complex numbers; `plain` is its row for real ones.
+void lower_complex(Lowering& b, LowerFn plain);
+
 // X(function): every family's table, in the order of the file names.
 #define FAIRLEAD_FAMILIES(X) \
   X(activation_ops)          \
   X(adaptive_ops)            \
   X(attention_ops)           \
   X(compare_ops)             \
+  X(complex_ops)             \
   X(conv_ops)                \
   X(convert_ops)             \
   X(count_ops)               \
   X(create_ops)              \
+  X(embedding_bag_ops)       \
+  X(grouped_ops)             \
   X(index_ops)               \
   X(layout_ops)              \
   X(linear_ops)              \
+  X(loss_ops)                \
   X(math_ops)                \
   X(norm_ops)                \
   X(pad_ops)                 \
@@ -32,6 +39,7 @@ namespace fairlead::onnx {
   X(recurrent_ops)           \
   X(reduce_ops)              \
   X(resize_ops)              \
+  X(sample_ops)              \
   X(scatter_ops)             \
   X(sort_ops)                \
   X(unary_ops)               \

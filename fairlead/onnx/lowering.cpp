@@ -54,7 +54,34 @@ std::span<const OpRow> op_rows() {
   return rows;
 }
 
+namespace {
+
+struct OwnRow {
+  std::string aten, form, limits;
+  OpRow row;
+};
+
+// Rows of the user's; few, so that looking first into an empty map costs nothing.
+std::map<std::string, OwnRow, std::less<>>& own_rows() {
+  static std::map<std::string, OwnRow, std::less<>> rows;
+  return rows;
+}
+
+}  // namespace
+
+void register_op(const OpRow& row) {
+  OwnRow& own = own_rows()[std::string(row.aten)];
+  own = {std::string(row.aten), std::string(row.form), std::string(row.limits), row};
+  own.row = {own.aten, row.lower, own.form, own.limits};
+}
+
+void unregister_op(std::string_view aten) {
+  const auto it = own_rows().find(aten);
+  if (it != own_rows().end()) own_rows().erase(it);
+}
+
 const OpRow* find_op(std::string_view aten) {
+  if (const auto it = own_rows().find(aten); it != own_rows().end()) return &it->second.row;
   static const std::unordered_map<std::string_view, const OpRow*> index = [] {
     std::unordered_map<std::string_view, const OpRow*> map;
     for (const OpRow& row : op_rows()) map.emplace(row.aten, &row);

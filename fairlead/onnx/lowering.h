@@ -11,9 +11,12 @@
 // Emitting twice the same node gives the same value back, so shape arithmetic is never repeated.
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,8 +45,9 @@ using Attributes = std::vector<Attribute>;
 [[nodiscard]] Attribute attr(std::string_view name, float value);
 [[nodiscard]] Attribute attr(std::string_view name, std::string_view value);
 [[nodiscard]] Attribute attr(std::string_view name, std::vector<std::int64_t> value);
+// Without this a literal would convert to bool.
 [[nodiscard]] inline Attribute attr(std::string_view name, const char* value) {
-  return attr(name, std::string_view(value));  // not a bool
+  return attr(name, std::string_view(value));
 }
 [[nodiscard]] inline Attribute attr(std::string_view name, int value) {
   return attr(name, static_cast<std::int64_t>(value));
@@ -80,6 +84,7 @@ class Lowering {
   // Tensor or number, cast to `dtype`; a number becomes a scalar constant or a computed scalar.
   [[nodiscard]] Val in(std::size_t i, Dtype dtype);
   [[nodiscard]] Inputs ins(std::size_t i);            // list of tensors; absent entries for None
+  [[nodiscard]] Val value(ValueId id);                // any value of the graph made before this node
   [[nodiscard]] const Shape& shape(std::size_t i) const;
   [[nodiscard]] int rank(std::size_t i) const { return static_cast<int>(shape(i).size()); }
   [[nodiscard]] Dtype dtype(std::size_t i) const;     // of a tensor argument
@@ -109,6 +114,14 @@ class Lowering {
   void result(Val v) { result(0, v); }
   void result(std::size_t k, Val v);  // cast to the observed dtype where it differs
 
+  // ---- Complex numbers: a pair of real tensors, joined (last dimension 2) only where a node asks for it -----
+  // What `in` gives for a complex tensor is joined; these give its parts, in their own dtype.
+  [[nodiscard]] bool is_complex_arg(std::size_t i) const;
+  [[nodiscard]] Val part(std::size_t i, int k);  // 0: real, 1: imaginary
+  void result_parts(std::size_t k, Val re, Val im);
+  // Runs a lowering on the real parts and then on the imaginary parts of every complex value.
+  void run_by_parts(LowerFn lower);
+
   // ---- Emitting -------------------------------------------------------------------------------------
   // One result. Its dtype follows the operator (Equal -> bool, Shape -> int64, Cast -> `to`, else the
   // first input's, for Where the second's) unless `dtype` says otherwise.
@@ -119,6 +132,11 @@ class Lowering {
              Attributes attributes = {}, std::string_view domain = {});
   // Like op, for operators whose result differs each time (random): never shared.
   Val fresh_op(std::string_view type, const Inputs& inputs, Attributes attributes, Dtype dtype);
+  // The body of a Loop, If or Scan: nodes emitted by `build` belong to it, and may use values from
+  // outside. `build` gets the body's inputs (types and, where known, shapes; their names are given)
+  // and gives its outputs.
+  [[nodiscard]] std::shared_ptr<Graph> body(std::vector<TensorInfo> inputs,
+                                            const std::function<Inputs(const Inputs&)>& build);
 
   [[nodiscard]] Dtype dtype_of(Val v) const { return model_.tensors[v.id].dtype; }
   // The constant bytes behind v, or nullptr: initializers of the model and emitted constants.
@@ -168,13 +186,15 @@ class Lowering {
   Inputs emit(std::string_view type, const Inputs& inputs, const std::vector<Dtype>& dtypes,
               Attributes attributes, std::string_view domain, bool shared);
   [[nodiscard]] const Arg& arg(std::size_t i) const;
-  [[nodiscard]] Val value(ValueId id);
+  [[nodiscard]] Val part_of(ValueId id, int k);
+  [[nodiscard]] Dtype seen(Dtype dtype) const;
   [[nodiscard]] Val arg_number(const Arg& a, Dtype dtype);
   [[nodiscard]] TensorId new_tensor(Dtype dtype, std::string name);
   [[nodiscard]] std::string unique(std::string name);
   [[nodiscard]] std::string scope() const;
   Val symbol(SymbolId id);
   void count_weight_uses();
+  void prune();
 
   const fairlead::Graph& graph_;
   LowerOptions options_;
@@ -182,6 +202,8 @@ class Lowering {
   const fairlead::Node* node_ = nullptr;
   std::vector<Val> values_;       // by ValueId
   std::vector<bool> used_;        // by ValueId
+  std::unordered_map<ValueId, std::array<Val, 2>> parts_;  // of complex values
+  int part_ = -1;                 // while a lowering runs by parts
   std::unordered_map<std::string, std::vector<TensorId>> emitted_;
   std::unordered_map<std::string, int> names_;
   std::unordered_map<std::string, TensorId> constants_;  // by dtype, dims, strides, bytes or pointer
@@ -191,7 +213,13 @@ class Lowering {
 
 // Every row of every family, sorted by name. Throws Error(kInternal) on a duplicate.
 [[nodiscard]] std::span<const OpRow> op_rows();
+// The row of that name: a registered one before one of the families.
 [[nodiscard]] const OpRow* find_op(std::string_view aten);
+
+// Adds a row for an operator of one's own ("mylib.myop.default"), or replaces one. Not while a graph is
+// being lowered. The texts are copied.
+void register_op(const OpRow& row);
+void unregister_op(std::string_view aten);
 
 // Throws Error(kUnsupported) that lists every missing operator with count, first module and source.
 [[nodiscard]] Model lower_graph(const fairlead::Graph& graph, const LowerOptions& options);

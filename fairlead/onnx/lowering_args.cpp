@@ -42,6 +42,7 @@ Inputs Lowering::ins(std::size_t i) {
 }
 
 Val Lowering::arg_number(const Arg& a, Dtype dtype) {
+  if (part_ == 1) return scalar(0, dtype);  // the imaginary part of a number
   switch (a.kind) {
     case ArgKind::kInt: return size_scalar(a.expr, dtype);
     case ArgKind::kBool: return scalar(a.number, dtype);
@@ -63,9 +64,9 @@ const Shape& Lowering::shape(std::size_t i) const {
 
 Dtype Lowering::dtype(std::size_t i) const {
   const Arg& a = arg(i);
-  if (a.kind == ArgKind::kValue) return graph_.values[a.value].dtype;
+  if (a.kind == ArgKind::kValue) return seen(graph_.values[a.value].dtype);
   if (a.kind == ArgKind::kList && !a.items.empty() && a.items[0].kind == ArgKind::kValue) {
-    return graph_.values[a.items[0].value].dtype;
+    return seen(graph_.values[a.items[0].value].dtype);
   }
   unsupported("argument " + std::to_string(i) + " is not a tensor");
 }
@@ -143,7 +144,7 @@ std::string_view Lowering::text(std::size_t i) const { return arg(i).text; }
 
 std::optional<Dtype> Lowering::dtype_arg(std::size_t i) const {
   const Arg& a = arg(i);
-  return a.kind == ArgKind::kDtype ? std::optional(a.dtype) : std::nullopt;
+  return a.kind == ArgKind::kDtype ? std::optional(seen(a.dtype)) : std::nullopt;
 }
 
 std::int64_t Lowering::axis(std::size_t i, int of_rank) const {
@@ -200,7 +201,7 @@ Dtype Lowering::promoted(std::initializer_list<std::size_t> arguments) const {
     Dtype d = Dtype::kFloat32;
     switch (a.kind) {
       case ArgKind::kValue:
-        d = graph_.values[a.value].dtype;
+        d = seen(graph_.values[a.value].dtype);
         level = graph_.values[a.value].shape.empty() ? 1 : 0;
         break;
       case ArgKind::kInt: d = Dtype::kInt64; break;
@@ -227,7 +228,9 @@ bool Lowering::result_used(std::size_t k) const {
   return k < node_->outputs.size() && node_->outputs[k] != kNoValue && used_[node_->outputs[k]];
 }
 
-Dtype Lowering::out_dtype(std::size_t k) const { return graph_.values[node_->outputs.at(k)].dtype; }
+Dtype Lowering::out_dtype(std::size_t k) const {
+  return seen(graph_.values[node_->outputs.at(k)].dtype);
+}
 
 const Shape& Lowering::out_shape(std::size_t k) const {
   return graph_.values[node_->outputs.at(k)].shape;

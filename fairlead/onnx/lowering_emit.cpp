@@ -185,6 +185,34 @@ Val Lowering::fresh_op(std::string_view type, const Inputs& inputs, Attributes a
   return emit(type, inputs, {dtype}, std::move(attributes), {}, false)[0];
 }
 
+std::shared_ptr<Graph> Lowering::body(std::vector<TensorInfo> inputs,
+                                      const std::function<Inputs(const Inputs&)>& build) {
+  auto graph = std::make_shared<Graph>();
+  graph->name = unique(scope() + "body");
+  Inputs parameters;
+  for (TensorInfo& input : inputs) {
+    const TensorId id =
+        new_tensor(input.dtype, graph->name + "_input_" + std::to_string(parameters.size()));
+    model_.tensors[id].shape = std::move(input.shape);
+    graph->inputs.push_back(id);
+    parameters.push_back({id});
+  }
+  // What is emitted outside is visible inside, but not the other way round.
+  std::vector<Node> outside;
+  std::unordered_map<std::string, std::vector<TensorId>> shared;
+  std::swap(outside, model_.graph.nodes);
+  std::swap(shared, emitted_);
+  std::vector<TensorId> made;
+  for (const Val v : build(parameters)) {
+    made.push_back(fresh_op("Identity", {v}, {}, dtype_of(v)).id);
+  }
+  graph->outputs = std::move(made);
+  graph->nodes = std::move(model_.graph.nodes);
+  model_.graph.nodes = std::move(outside);
+  emitted_ = std::move(shared);
+  return graph;
+}
+
 const TensorData* Lowering::data_of(Val v) const {
   const auto it = initializer_of_.find(v.id);
   return it == initializer_of_.end() ? nullptr : &model_.graph.initializers[it->second].data;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "fairlead/base/error.h"
+#include "fairlead/onnx/families.h"
 #include "fairlead/onnx/lowering.h"
 
 namespace fairlead::onnx {
@@ -232,8 +233,9 @@ Lowering::Lowering(const fairlead::Graph& graph, const LowerOptions& options)
   model_.graph.name = "model";
   for (const ValueId id : graph.inputs) {
     const fairlead::Value& v = graph.values[id];
-    const TensorId tensor = new_tensor(v.dtype, unique(v.name));
+    const TensorId tensor = new_tensor(part_dtype(v.dtype), unique(v.name));
     model_.tensors[tensor].shape = v.shape;
+    if (is_complex(v.dtype)) model_.tensors[tensor].shape->push_back(expr(2));
     model_.graph.inputs.push_back(tensor);
     values_[id] = {tensor};
   }
@@ -272,6 +274,14 @@ void Lowering::count_weight_uses() {
 }
 
 Val Lowering::value(ValueId id) {
+  if (is_complex(graph_.values[id].dtype)) {
+    if (part_ >= 0) return part_of(id, part_);
+    if (!values_[id].present()) {
+      const Val re = part_of(id, 0), im = part_of(id, 1);
+      values_[id] = concat({unsqueeze(re, {-1}), unsqueeze(im, {-1})}, -1);
+    }
+    return values_[id];
+  }
   Val& v = values_[id];
   if (v.present()) return v;
   const Constant* c = graph_.constant(id);
@@ -290,7 +300,11 @@ void Lowering::result(std::size_t k, Val v) {
   const ValueId id = node_->outputs.at(k);
   if (id == kNoValue) return;
   const fairlead::Value& observed = graph_.values[id];
-  if (!is_complex(observed.dtype)) v = cast(v, observed.dtype);
+  v = cast(v, part_dtype(observed.dtype));
+  if (part_ >= 0 && is_complex(observed.dtype)) {
+    parts_[id][static_cast<std::size_t>(part_)] = v;
+    return;
+  }
   values_[id] = v;
   TensorInfo& info = model_.tensors[v.id];
   if (!info.shape && !is_complex(observed.dtype) && !initializer_of_.contains(v.id)) {
@@ -298,11 +312,27 @@ void Lowering::result(std::size_t k, Val v) {
   }
 }
 
+namespace {
+
+bool touches_complex(const fairlead::Node& node, const fairlead::Graph& graph) {
+  const auto complex = [&](ValueId id) { return id != kNoValue && is_complex(graph.values[id].dtype); };
+  const auto argument = [&](const Arg& a) {
+    if (a.kind == ArgKind::kValue) return complex(a.value);
+    return std::any_of(a.items.begin(), a.items.end(), [&](const Arg& item) {
+      return item.kind == ArgKind::kValue && complex(item.value);
+    });
+  };
+  return std::any_of(node.outputs.begin(), node.outputs.end(), complex) ||
+         std::any_of(node.args.begin(), node.args.end(), argument);
+}
+
+}  // namespace
+
 void Lowering::run(const fairlead::Node& node, LowerFn lower) {
   node_ = &node;
-  lower(*this);
+  touches_complex(node, graph_) ? lower_complex(*this, lower) : lower(*this);
   for (const ValueId id : node.outputs) {
-    FAIRLEAD_CHECK(id == kNoValue || !used_[id] || values_[id].present(),
+    FAIRLEAD_CHECK(id == kNoValue || !used_[id] || values_[id].present() || parts_.contains(id),
                    "the lowering of " + node.op + " leaves a result open");
   }
 }
@@ -321,9 +351,47 @@ Model Lowering::finish() {
     taken[v.id] = true;
     model_.tensors[v.id].name = graph_.output_names[k];
     model_.tensors[v.id].shape = graph_.values[graph_.outputs[k]].shape;
+    if (is_complex(graph_.values[graph_.outputs[k]].dtype)) model_.tensors[v.id].shape->push_back(expr(2));
     model_.graph.outputs.push_back(v.id);
   }
+  prune();
   return std::move(model_);
+}
+
+namespace {
+
+void use_all(const Graph& graph, std::vector<bool>& used) {
+  for (const Node& node : graph.nodes) {
+    for (const TensorId id : node.inputs) {
+      if (id != kAbsent) used[id] = true;
+    }
+    for (const Attribute& a : node.attributes) {
+      if (const auto* inner = std::get_if<std::shared_ptr<Graph>>(&a.value)) use_all(**inner, used);
+    }
+  }
+  for (const TensorId id : graph.outputs) used[id] = true;
+}
+
+}  // namespace
+
+// A lowering may emit more than its results need: nodes and initializers that nothing reads go.
+void Lowering::prune() {
+  std::vector<bool> used(model_.tensors.size(), false);
+  for (const TensorId id : model_.graph.outputs) used[id] = true;
+  std::vector<Node> kept;
+  for (auto it = model_.graph.nodes.rbegin(); it != model_.graph.nodes.rend(); ++it) {
+    if (std::none_of(it->outputs.begin(), it->outputs.end(), [&](TensorId id) { return used[id]; })) continue;
+    for (const TensorId id : it->inputs) {
+      if (id != kAbsent) used[id] = true;
+    }
+    for (const Attribute& a : it->attributes) {
+      if (const auto* inner = std::get_if<std::shared_ptr<Graph>>(&a.value)) use_all(**inner, used);
+    }
+    kept.push_back(std::move(*it));
+  }
+  std::reverse(kept.begin(), kept.end());
+  model_.graph.nodes = std::move(kept);
+  std::erase_if(model_.graph.initializers, [&](const Initializer& i) { return !used[i.tensor]; });
 }
 
 }  // namespace fairlead::onnx

@@ -53,6 +53,21 @@ std::optional<DataSize> unique_size(const Graph& graph, const Node& node, std::s
   return size;
 }
 
+// The elements of x where the mask is true. They are as many as the mask has true ones, unless the
+// mask is broadcast to a larger x.
+DataSize masked_select(const Graph& graph, const Node& node) {
+  DataSize size;
+  const auto& x = graph.values[node.args[0].value].shape;
+  const auto& mask = graph.values[node.args[1].value].shape;
+  if (x.size() > mask.size()) return size;
+  for (std::size_t k = 1; k <= x.size(); ++k) {
+    const Expr e = x[x.size() - k];
+    if (e != mask[mask.size() - k] && !is_const(e, 1)) return size;
+  }
+  size.key = node.args[1].value;
+  return size;
+}
+
 }  // namespace
 
 std::optional<DataSize> data_size(const Graph& graph, const Node& node, std::size_t result) {
@@ -61,7 +76,7 @@ std::optional<DataSize> data_size(const Graph& graph, const Node& node, std::siz
   if (op == "aten.nonzero.default" || op == "aten.nonzero_numpy.default") {
     return DataSize{0, first_value(node.args[0])};
   }
-  if (op == "aten.masked_select.default") return DataSize{0, first_value(node.args[1])};
+  if (op == "aten.masked_select.default") return masked_select(graph, node);
   if (op == "aten._unique2.default") return unique_size(graph, node, node.args.size(), result);
   if (op == "aten.unique_dim.default") return unique_size(graph, node, 1, result);
   if (op == "aten.unique_consecutive.default") return unique_size(graph, node, 3, result);

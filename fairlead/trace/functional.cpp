@@ -86,7 +86,7 @@ struct Scatter {
 
   ValueId emit(std::string_view op, std::vector<Arg> args) const {
     const Value like = graph.values[parent];
-    const ValueId out = graph.add_value(graph.values[updated].dtype, like.shape);
+    const ValueId out = graph.add_value(like.dtype, like.shape);
     graph.nodes.push_back({std::string(op), std::move(args), {out}, view.module, view.source});
     return out;
   }

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <optional>
 #include <map>
+#include <optional>
 #include <unordered_map>
 
 #include "fairlead/base/error.h"
@@ -129,7 +129,8 @@ class Builder {
 
   // In this order: a size of the operator's own inputs, a size of any value made before, a search.
   Expr solve_int(const std::vector<std::int64_t>& observed, std::string_view what) {
-    if (std::all_of(observed.begin(), observed.end(), [&](std::int64_t v) { return v == observed[0]; })) {
+    if (std::all_of(observed.begin(), observed.end(),
+                    [&](std::int64_t v) { return v == observed[0]; })) {
       return pool().constant(observed[0]);
     }
     for (const Expr hint : hints_) {
@@ -302,7 +303,7 @@ class Builder {
       }
       node.args.push_back(read_item(at, name));
     }
-    if (def.name == "aten.as_strided.default") add_strides(record, node);
+    if (def.name.starts_with("aten.as_strided")) add_strides(record, node);
     if (reads_value(record, node)) return;
     node.random = def.random;
     if (written != kNoRunValue) {
@@ -352,7 +353,7 @@ class Builder {
       if (item.kind == ItemKind::kTensor) {
         const RunValue v = static_cast<RunValue>(item.i);
         if (!is_constant(v)) return false;
-      } else if (item.kind == ItemKind::kInt) {
+      } else if (item.kind == ItemKind::kInt || item.kind == ItemKind::kBool) {
         const auto seen = over_runs(at, false, [](const Item& i) { return i.i; });
         for (const std::int64_t value : seen) {
           if (value != item.i) return false;
@@ -421,10 +422,10 @@ class Builder {
     const bool varies = std::any_of(seen.begin(), seen.end(), [&](T v) { return v != seen[0]; });
     if (!varies) {
       if (tainted_args()) {
-        program_.assumptions.push_back({"read",
-                                        "read " + number_text(seen[0]) +
-                                            " from a tensor in every run and may go by it",
-                                        std::string(node.module), std::string(node.source)});
+        program_.assumptions.push_back(
+            {"read",
+             "read " + number_text(seen[0]) + " from a tensor in every run and may go by it",
+             std::string(node.module), std::string(node.source)});
       }
       return;
     }
@@ -558,7 +559,7 @@ class Builder {
   std::vector<Expr> hints_;
   std::map<ValueId, Expr> counted_;
   std::unordered_map<Expr, std::vector<std::int64_t>> values_;  // of hints, by run
-  std::map<std::vector<std::int64_t>, Expr> sizes_;             // sizes of values, by their observed values
+  std::map<std::vector<std::int64_t>, Expr> sizes_;  // sizes of values, by their observed values
   std::size_t op_ = 0;
   int new_symbols_ = 0;
 };

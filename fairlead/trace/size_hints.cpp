@@ -26,7 +26,9 @@ struct Window {
 
   [[nodiscard]] Expr slide(Expr x, std::int64_t kernel, std::int64_t stride, std::int64_t padding,
                            std::int64_t dilation, bool ceil) const {
-    const std::int64_t shift = 2 * padding - dilation * (kernel - 1) - 1 + (ceil ? stride - 1 : 0);
+    std::int64_t shift = 2 * padding - dilation * (kernel - 1) - 1;
+    // Rounded up, but the last window starts within the input or its left padding.
+    if (ceil) shift = std::min(shift + stride - 1, padding - 1);
     return pool.add(pool.floordiv(pool.add(x, pool.constant(shift)), pool.constant(stride)),
                     pool.constant(1));
   }
@@ -108,6 +110,17 @@ std::vector<Expr> size_hints(ExprPool& pool, const Graph& graph, const Node& nod
   if (op == "aten.unfold.default" && !w.input().empty()) {
     const Expr x = w.input().at(axis_of(node.args[1], w.input().size()));
     hints.push_back(w.slide(x, at(node.args[2], 0, 1), at(node.args[3], 0, 1), 0, 1, false));
+    return hints;
+  }
+  // im2col(self, kernel_size, dilation, padding, stride)
+  if (op == "aten.im2col.default" && w.input().size() >= 3) {
+    Expr windows = pool.constant(1);
+    for (std::size_t k = 0; k < 2; ++k) {
+      const Expr x = w.input()[w.input().size() - 2 + k];
+      windows = pool.mul(windows, w.slide(x, at(node.args[1], k, 1), at(node.args[4], k, 1),
+                                          at(node.args[3], k, 0), at(node.args[2], k, 1), false));
+    }
+    hints.push_back(windows);
     return hints;
   }
   // (self, kernel_size, stride, padding, dilation or ceil_mode, ...)

@@ -38,8 +38,10 @@ _LAZY = {
     "observe": "fairlead.observer",
     "output_names": "fairlead.leaves",
     "register_flattening_functions": "fairlead.caches",
+    "register_lowering": "fairlead.lowerings",
     "replace_leaf_tensors": "fairlead.leaves",
     "string_type": "fairlead.structure_text",
+    "unregister_lowering": "fairlead.lowerings",
 }
 
 __all__ = [

@@ -1,4 +1,6 @@
-"""Arguments put together again: the aligned tree, tensors for every slot, and objects of the calls as patterns."""
+"""Arguments put together again: the aligned tree, tensors for every slot, and objects of the calls as
+patterns.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +17,16 @@ from fairlead.leaves import _pair_name, children, get_leaf_tensors, replace_leaf
 
 
 def fresh_copy(obj: Any) -> Any:
-    """New containers and caches around the same tensors; tensors of caches are copied, for models write into them."""
+    """New containers and caches around the same tensors; tensors of caches are copied, for models write into
+    them.
+    """
     if isinstance(obj, torch.Tensor):
         return obj
     if kind_of(obj) is not Kind.NOT:
         return replace_leaf_tensors(obj, [tensor.clone() for tensor in get_leaf_tensors(obj).values()])
-    if isinstance(obj, (Mapping, list, tuple)) or (dataclasses.is_dataclass(obj) and not isinstance(obj, type)):
+    if isinstance(obj, (Mapping, list, tuple)) or (
+        dataclasses.is_dataclass(obj) and not isinstance(obj, type)
+    ):
         inner = children(obj)
         if inner:
             return with_children(obj, {name: fresh_copy(child) for name, child in inner})
@@ -29,7 +35,9 @@ def fresh_copy(obj: Any) -> Any:
 
 
 class Assembler:
-    """Builds the arguments of one call. `calls`: stored arguments by name, the patterns for what the call lacks."""
+    """Builds the arguments of one call. `calls`: stored arguments by name, the patterns for what the call
+    lacks.
+    """
 
     def __init__(self, tensors: list[torch.Tensor], calls: list[dict[str, Any]]):
         self._tensors = tensors
@@ -56,7 +64,8 @@ class Assembler:
             return given
         if kind == "custom" and kind_of(candidates[0]) is not Kind.NOT:
             return self._cache(node, candidates)
-        # The pattern with the most children carries the class; each child finds its own pattern among the others.
+        # The pattern with the most children carries the class; each child finds its own pattern among the
+        # others.
         by_index = kind in ("tuple", "list")
         inner = [dict(enumerate(obj) if by_index else children(obj) or []) for obj in candidates]
         pattern = max(range(len(candidates)), key=lambda i: len(inner[i]))
@@ -75,21 +84,26 @@ class Assembler:
             for key, child, side in zip(node[1], node[2], ("decoder", "encoder"), strict=True):
                 attribute = key[1:]
                 halves = [getattr(cache, attribute) for cache in candidates]
-                setattr(result, attribute, self._half(child, halves, lambda name, s=side: _pair_name(f"{s}.{name}")))
+                setattr(
+                    result,
+                    attribute,
+                    self._half(child, halves, lambda name, s=side: _pair_name(f"{s}.{name}")),
+                )
             return result
         return self._half(node, candidates, lambda name: name)
 
     def _half(self, node: Any, candidates: list[Any], rename: Any) -> Any:
         wanted = {key: self._tensors[child[1]] for key, child in zip(node[1], node[2], strict=True)}
         for cache in candidates:
-            names, leaves, context = take_apart(cache)
+            names, _leaves, context = take_apart(cache)
             if len(names) == len(wanted):
                 # Models write into caches: what is stored must not be what they write into.
                 return _counted(put_together([wanted[rename(name)].clone() for name in names], context))
         cache = max(candidates, key=lambda c: len(take_apart(c)[0]))
         lacking = sorted(set(wanted) - {rename(name) for name in take_apart(cache)[0]})
         raise RuntimeError(
-            f"[infer_arguments] Expected one call whose {type(cache).__name__} has every tensor, got none with all of "
+            f"[infer_arguments] Expected one call whose {type(cache).__name__} has every tensor, got none "
+            "with all of "
             f"{', '.join(lacking)}."
         )
 

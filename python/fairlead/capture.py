@@ -1,4 +1,6 @@
-"""One model call taken apart: tokens of its structure for the core, its tensors, and a copy of the objects to keep."""
+"""One model call taken apart: tokens of its structure for the core, its tensors, and a copy of the objects
+to keep.
+"""
 
 from __future__ import annotations
 
@@ -23,8 +25,10 @@ TUPLE, LIST, DICT, RECORD, CUSTOM, OPAQUE = range(6)
 DTYPES = {
     getattr(torch, name): name
     for name in (
-        "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool", "float16", "float64", "uint32", "uint64",
-        "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
+        "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool", "float16", "float64",
+        "uint32", "uint64",
+        "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
+        "float8_e5m2fnuz",
     )
     if hasattr(torch, name)
 }  # fmt: skip
@@ -98,7 +102,11 @@ class Capture:
     def run(self, obj: Any) -> Any:
         if isinstance(obj, torch.Tensor):
             return self._tensor(obj)
-        if obj is None or type(obj) in (bool, float, str) or (type(obj) is int and -(1 << 63) <= obj < 1 << 63):
+        if (
+            obj is None
+            or type(obj) in (bool, float, str)
+            or (type(obj) is int and -(1 << 63) <= obj < 1 << 63)
+        ):
             self.tokens.append(obj)
             return obj
         kind = kind_of(obj)
@@ -158,9 +166,13 @@ class Capture:
         # Both halves are nodes, as torch.export sees them; the names are those of get_leaf_tensors.
         stored = put_together([], take_apart_pair(cache))
         for side, attribute in (("decoder", "self_attention_cache"), ("encoder", "cross_attention_cache")):
-            inner = self._cache(getattr(cache, attribute), lambda name, side=side: _pair_name(f"{side}.{name}"))
+            inner = self._cache(
+                getattr(cache, attribute), lambda name, side=side: _pair_name(f"{side}.{name}")
+            )
             setattr(stored, attribute, inner)
-        self.tokens.append((CUSTOM, ["@self_attention_cache", "@cross_attention_cache"], type(cache).__name__))
+        self.tokens.append(
+            (CUSTOM, ["@self_attention_cache", "@cross_attention_cache"], type(cache).__name__)
+        )
         return stored
 
 

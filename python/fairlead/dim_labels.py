@@ -38,9 +38,11 @@ def _well_known(path: str, axis: int) -> str | None:
 
 
 def label_dims(wanted: list[DimId], paths: list[str], group_of: Callable[[DimId], Any]) -> dict[DimId, str]:
-    """A label for each wanted dim. `group_of` gives what moves together; dims of two groups never share a label.
+    """A label for each wanted dim. `group_of` gives what moves together; dims of two groups never share a
+    label.
 
-    1. A well-known dim takes its own label; the first group to use a label keeps it, another says whose it is.
+    1. A well-known dim takes its own label; the first group to use a label keeps it, another says whose it
+       is.
     2. Another dim takes the label of its group, if that has exactly one, or exactly one at its axis.
     3. What is left is named after the first dim of its group.
     """

@@ -1,4 +1,6 @@
-"""One row per observed call: an ONNX model run on its inputs, and how far its outputs are from the stored ones."""
+"""One row per observed call: an ONNX model run on its inputs, and how far its outputs are from the stored
+ones.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ DTYPE_OF_CODE = {code: name for name, code in CODES.items()}
 
 
 def make_session(model: Any, on_cuda: bool) -> Any:
-    """A session of onnxruntime from a path, bytes, a ModelProto, or what holds one of these; a session stays itself."""
+    """A session of onnxruntime from a path, bytes, a ModelProto, or what holds one of these; a session stays
+    itself.
+    """
     if hasattr(model, "run_with_ort_values") and hasattr(model, "get_inputs"):
         return model
     import onnxruntime
@@ -27,17 +31,26 @@ def make_session(model: Any, on_cuda: bool) -> Any:
     providers = ["CUDAExecutionProvider", "CPUExecutionProvider"] if on_cuda else ["CPUExecutionProvider"]
     for attribute in ("path", "filename", "model_proto", "proto", "model"):
         inner = getattr(model, attribute, None)
-        if not isinstance(model, (str, bytes, os.PathLike)) and not hasattr(model, "graph") and inner is not None:
+        if (
+            not isinstance(model, (str, bytes, os.PathLike))
+            and not hasattr(model, "graph")
+            and inner is not None
+        ):
             model = inner
             break
     if isinstance(model, (str, os.PathLike)):
         if not os.path.exists(model):
-            raise FileNotFoundError(f"[check_discrepancies] Expected an ONNX file, got {os.fspath(model)}, which does not exist.")
+            raise FileNotFoundError(
+                f"[check_discrepancies] Expected an ONNX file, got {os.fspath(model)}, which does not exist."
+            )
         return onnxruntime.InferenceSession(os.fspath(model), providers=providers)
     if hasattr(model, "SerializeToString"):
         model = model.SerializeToString()
     if not isinstance(model, bytes):
-        raise TypeError(f"[check_discrepancies] Expected a path, bytes, ModelProto or session, got {type(model).__name__}.")
+        raise TypeError(
+            f"[check_discrepancies] Expected a path, bytes, ModelProto or session, got "
+            f"{type(model).__name__}."
+        )
     return onnxruntime.InferenceSession(model, providers=providers)
 
 
@@ -59,7 +72,8 @@ def match_names(wanted: Sequence[str], have: Sequence[str], what: str) -> list[s
         return [name for name in found if name is not None]
     if len(open_names) != len(left):
         raise RuntimeError(
-            f"[check_discrepancies] Expected {what} {', '.join(open_names)} of the ONNX model among those of the calls, "
+            f"[check_discrepancies] Expected {what} {', '.join(open_names)} of the ONNX model among those "
+            "of the calls, "
             f"got {', '.join(left) or 'none'}."
         )
     rest = iter(left)
@@ -122,9 +136,16 @@ class _Total:
 
     def row(self, atol: float, rtol: float) -> dict[str, Any]:
         if self.broken is not None:
-            return {"abs": float("inf"), "rel": float("inf"), "sum": float("inf"), "n": self.n, "dnan": self.dnan,
-                    "error": self.broken, "SUCCESS": False}  # fmt: skip
-        row = {"abs": self.abs, "rel": self.rel, "sum": self.sum, "n": self.n, "dnan": self.dnan, "dev": self.dev}
+            far = dict.fromkeys(("abs", "rel", "sum"), float("inf"))
+            return {**far, "n": self.n, "dnan": self.dnan, "error": self.broken, "SUCCESS": False}
+        row = {
+            "abs": self.abs,
+            "rel": self.rel,
+            "sum": self.sum,
+            "n": self.n,
+            "dnan": self.dnan,
+            "dev": self.dev,
+        }
         row.update({f">{threshold}": count for threshold, count in zip(self.hist, self.over, strict=True)})
         row["SUCCESS"] = bool(self.abs <= atol and self.rel <= rtol)
         return row
@@ -176,7 +197,9 @@ def check_calls(
         if include_io:
             row["inputs"] = string_type(named, with_shape=True, ignore=True)
             row["outputs_torch"] = candidate.outputs_text
-            row["outputs_ort"] = string_type(list(results.values()), with_shape=True, ignore=True, limit=1 << 30)
+            row["outputs_ort"] = string_type(
+                list(results.values()), with_shape=True, ignore=True, limit=1 << 30
+            )
         rows.append(row)
     return rows
 
@@ -195,11 +218,15 @@ def _compare_outputs(
     while len(names) > len(outputs) and 0 in results[names[-1]].shape():
         names.pop()
     if len(names) != len(outputs):
-        total.broken = f"expected {len(outputs)} outputs ({', '.join(outputs)}), got {len(names)} ({', '.join(names)})"
+        total.broken = (
+            f"expected {len(outputs)} outputs ({', '.join(outputs)}), got {len(names)} ({', '.join(names)})"
+        )
         return total
     renamed = dict(zip(output_names(outputs, inputs), outputs, strict=True))
     by_name = {**{name: name for name in outputs}, **renamed}
-    matched = match_names(names, list(dict.fromkeys(by_name)), "outputs") if set(names) <= set(by_name) else None
+    matched = (
+        match_names(names, list(dict.fromkeys(by_name)), "outputs") if set(names) <= set(by_name) else None
+    )
     ours = [by_name[name] for name in matched] if matched else list(outputs)
     if len(set(ours)) != len(ours):
         ours = list(outputs)

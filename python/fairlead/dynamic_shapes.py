@@ -17,6 +17,7 @@ from fairlead.leaves import get_leaf_tensors
 
 AUTO, STATIC, DYNAMIC = 0, 1, 2
 LARGEST = 2**63 - 1
+STATIC_REQUEST = (STATIC, "", 0, LARGEST)
 KINDS = {"AUTO": AUTO, "STATIC": STATIC, "DYNAMIC": DYNAMIC}
 ACCEPTED = "a name, a Dim, Dim.DYNAMIC, Dim.AUTO, Dim.STATIC, its own size or None"
 

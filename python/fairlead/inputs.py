@@ -39,7 +39,9 @@ class Call:
 def normalise(model: torch.nn.Module, inputs: Any) -> list[Call]:
     """A tensor, tuple, dict, list of such calls, or an observer -> calls with named arguments."""
     if callable(getattr(inputs, "calls", None)):  # an observer: every call it stored, completed with what it lacks
-        inputs = inputs.calls(filled=True)
+        observer, inputs = inputs, inputs.calls(filled=True)
+        if all(any(not t.numel() for t in get_leaf_tensors(call).values()) for call in inputs):
+            inputs = [observer.example(), *inputs]  # sizes are varied from one without empty tensors
     if isinstance(inputs, list):
         if not inputs:
             raise InvalidInput(
@@ -104,11 +106,15 @@ def base_call(calls: list[Call]) -> Call:
     for call in calls:
         if all(t.numel() for t in call.tensors):
             return call
-    name, tensor = next((n, t) for n, t in zip(first.names, first.tensors, strict=True) if not t.numel())
-    raise InvalidInput(
-        f"[export] Expected an example without empty tensors, got {name} of shape {list(tensor.shape)}. "
-        "Give an example in which every dimension is at least 1: other sizes are made from it."
-    )
+    # A cache may hold parts that are still empty; they stay so. An argument of its own may not.
+    arguments = first.named
+    for name, tensor in zip(first.names, first.tensors, strict=True):
+        if not tensor.numel() and isinstance(arguments.get(name), torch.Tensor):
+            raise InvalidInput(
+                f"[export] Expected an example without empty tensors, got {name} of shape {list(tensor.shape)}. "
+                "Give an example in which every dimension is at least 1: other sizes are made from it."
+            )
+    return first
 
 
 MISSING = "nothing"
@@ -232,11 +238,10 @@ def counts(tensor: torch.Tensor, axis: int) -> bool:
 
 
 def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
-    """Other data of the same kind, for checking: float noise in proportion, rows of integers rolled apart.
-
-    Tensors that look like masks (at most two values) or like positions stay as they are.
+    """Other data of the same kind, for checking: noise in proportion on floats, the rows of integers in another order,
+    the last places of a mask of ones cleared in its first row. Positions stay as they are.
     """
-    if tensor.numel() < 2:
+    if tensor.numel() < 2 or tensor.is_complex():
         return tensor.clone()
     generator = torch.Generator().manual_seed(seed)
     if tensor.is_floating_point():
@@ -244,4 +249,13 @@ def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
             return tensor.clone()
         noise = torch.rand(tensor.shape, generator=generator).to(tensor.dtype)
         return tensor * (noise * 0.5 + 0.75)
-    return tensor.clone()
+    if tensor.dim() == 0 or counts(tensor, tensor.dim() - 1):
+        return tensor.clone()
+    if bool((tensor == 1).all()):
+        length = tensor.shape[-1]
+        changed = tensor.clone()
+        if tensor.dim() == 2 and length > 2:
+            changed[0, length - length // 3 :] = 0
+        return changed
+    order = torch.randperm(tensor.shape[-1], generator=generator)
+    return tensor.index_select(-1, order).clone()

@@ -1,11 +1,15 @@
-"""The flat names of tensors in nested inputs and outputs, and the way back: the same structure around other tensors.
+"""The flat names of tensors in nested inputs and outputs, and the way back: the same structure around other
+tensors.
 
     get_leaf_tensors({"input_ids": t, "past_key_values": cache})
-    -> {"input_ids": t, "past_key_values.0.key": k0, "past_key_values.0.value": v0, "past_key_values.1.key": ...}
+    -> {"input_ids": t, "past_key_values.0.key": k0, "past_key_values.0.value": v0, "past_key_values.1.key":
+    ...}
 
 Rules:
-1. Paths are dotted: dict keys, dataclass fields, attributes, indices. None, numbers, strings, types, enums are skipped.
-2. Caches: `0.key`, `0.value`, then other state by its attribute name (`0.conv_states`); an encoder-decoder cache gives
+1. Paths are dotted: dict keys, dataclass fields, attributes, indices. None, numbers, strings, types, enums
+   are skipped.
+2. Caches: `0.key`, `0.value`, then other state by its attribute name (`0.conv_states`); an encoder-decoder
+   cache gives
    `0.decoder.key`, `0.decoder.value`, `0.encoder.key`, `0.encoder.value` per layer.
 3. A bare tensor is "output", a bare cache "past_key_values".
 4. Reading and replacing walk in the same order, so a list of tensors can stand for the names.
@@ -28,8 +32,10 @@ from fairlead.caches.state import SYMBOLIC, leaf_names_and_tensors, put_together
 
 # What holds no tensor although it has attributes. Symbolic numbers would lead into the internals of torch.
 SKIPPED = (
-    type(None), bool, int, float, complex, str, bytes, type, enum.Enum, torch.dtype, torch.device, torch.nn.Module,
-    types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType, torch.Generator, *SYMBOLIC,
+    type(None), bool, int, float, complex, str, bytes, type, enum.Enum, torch.dtype, torch.device,
+    torch.nn.Module,
+    types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType, torch.Generator,
+    *SYMBOLIC,
 )  # fmt: skip
 
 Put = Callable[[str, torch.Tensor], torch.Tensor]
@@ -51,7 +57,8 @@ def get_leaf_tensors(obj: Any) -> dict[str, torch.Tensor]:
 def replace_leaf_tensors(obj: Any, tensors: Mapping[str, torch.Tensor] | Sequence[torch.Tensor]) -> Any:
     """The same structure, made of new containers and new cache objects, around other tensors.
 
-    `tensors` is a mapping by the names of get_leaf_tensors (names left out keep their tensor) or a list with one tensor
+    `tensors` is a mapping by the names of get_leaf_tensors (names left out keep their tensor) or a list with
+    one tensor
     per name. Numbers that a cache keeps about its tensors (batch size, length so far) follow the new tensors.
     """
     if isinstance(tensors, Mapping):
@@ -67,7 +74,8 @@ def replace_leaf_tensors(obj: Any, tensors: Mapping[str, torch.Tensor] | Sequenc
         names = get_leaf_tensors(obj)
         if len(tensors) != len(names):
             raise ValueError(
-                f"[replace_leaf_tensors] Expected {len(names)} tensors, got {len(tensors)} (names: {', '.join(names)})."
+                f"[replace_leaf_tensors] Expected {len(names)} tensors, got {len(tensors)} (names: "
+                f"{', '.join(names)})."
             )
         given = dict(zip(names, tensors, strict=True))
     if isinstance(obj, torch.Tensor):
@@ -77,7 +85,8 @@ def replace_leaf_tensors(obj: Any, tensors: Mapping[str, torch.Tensor] | Sequenc
 
 
 def output_names(names: Iterable[str], inputs: Iterable[str] = ()) -> list[str]:
-    """The names of outputs: `past_key_values.0.key` -> `present.0.key`; a name that is an input too gets `present.`.
+    """The names of outputs: `past_key_values.0.key` -> `present.0.key`; a name that is an input too gets
+    `present.`.
 
     >>> output_names(["logits", "past_key_values.0.key"])
     ['logits', 'present.0.key']
@@ -106,7 +115,9 @@ def cache_leaves(cache: Any) -> tuple[list[str], list[torch.Tensor]]:
 
 
 def pair_order(names: list[str]) -> list[int]:
-    """Order of an encoder-decoder cache: by layer, then decoder before encoder; what belongs to no layer comes last."""
+    """Order of an encoder-decoder cache: by layer, then decoder before encoder; what belongs to no layer
+    comes last.
+    """
 
     def rank(index: int) -> tuple[int, int, int]:
         part, _, rest = names[index].partition(".")

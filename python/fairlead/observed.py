@@ -1,6 +1,7 @@
 """The calls of one method and what they say: dynamic shapes, arguments, relations between dims.
 
-Aligning calls, finding what varies and shaping what is missing is done by the core (`fairlead._core.ObservedCalls`); here
+Aligning calls, finding what varies and shaping what is missing is done by the core
+(`fairlead._core.ObservedCalls`); here
 are the objects: tensors, caches, containers.
 """
 
@@ -21,9 +22,11 @@ from fairlead.structure_text import string_type
 
 
 class InputCandidate:
-    """One stored call: `args` and `kwargs` as they were given (tensors cloned), with what `value_if_missing` added.
+    """One stored call: `args` and `kwargs` as they were given (tensors cloned), with what `value_if_missing`
+    added.
 
-    `named` holds the same by argument name, without None and without numbers that repeat a default; `flat_list` its tensors.
+    `named` holds the same by argument name, without None and without numbers that repeat a default;
+    `flat_list` its tensors.
     """
 
     def __init__(
@@ -62,7 +65,9 @@ class InputCandidate:
     @property
     def args(self) -> tuple[Any, ...]:
         names = self.parameters.positional[: self.n_positional]
-        surplus = self.given.get(self.parameters.args_name or "args", ()) if self.n_positional > len(names) else ()
+        surplus = (
+            self.given.get(self.parameters.args_name or "args", ()) if self.n_positional > len(names) else ()
+        )
         return (*(self.given.get(name) for name in names), *surplus)
 
     @property
@@ -75,13 +80,16 @@ class InputCandidate:
     @property
     def cst_kwargs(self) -> dict[str, Any]:
         """Numbers and strings that the call set to something else than the default."""
-        return {name: value for name, value in self.named.items() if isinstance(value, (bool, int, float, str))}
+        return {
+            name: value for name, value in self.named.items() if isinstance(value, (bool, int, float, str))
+        }
 
     def __len__(self) -> int:
         return len(self.flat_list)
 
     def str_obs(self) -> str:
-        return f"InputCandidate(args={string_type(self.args, True, ignore=True)}, kwargs={string_type(self.kwargs, True, ignore=True)})"
+        args, kwargs = (string_type(part, True, ignore=True) for part in (self.args, self.kwargs))
+        return f"InputCandidate(args={args}, kwargs={kwargs})"
 
     __str__ = str_obs
 
@@ -97,19 +105,29 @@ class InputCandidate:
         return len(removed)
 
     def needs_backed_size_oblivious(self, dynamic_shapes: Any) -> bool:
-        """Whether an axis that these shapes call dynamic has size 0 or 1 here, where torch.export would fix it."""
+        """Whether an axis that these shapes call dynamic has size 0 or 1 here, where torch.export would fix
+        it.
+        """
         found = False
 
         def visit(spec: Any, value: Any) -> None:
             nonlocal found
             if isinstance(value, torch.Tensor):
-                found = found or any(value.shape[axis] < 2 for axis, dim in (spec or {}).items() if dim is not None)
+                found = found or any(
+                    value.shape[axis] < 2 for axis, dim in (spec or {}).items() if dim is not None
+                )
             elif isinstance(spec, dict) and isinstance(value, dict):
                 for name in spec:
                     visit(spec[name], value.get(name))
             elif isinstance(spec, (list, tuple)):
-                leaves = list(value) if isinstance(value, (list, tuple)) else list(get_leaf_tensors(value).values())
-                flat = [s for s in spec if isinstance(s, dict)] if not isinstance(value, (list, tuple)) else spec
+                leaves = (
+                    list(value)
+                    if isinstance(value, (list, tuple))
+                    else list(get_leaf_tensors(value).values())
+                )
+                flat = (
+                    [s for s in spec if isinstance(s, dict)] if not isinstance(value, (list, tuple)) else spec
+                )
                 for inner, leaf in zip(flat, leaves, strict=False):
                     visit(inner, leaf)
 
@@ -121,11 +139,15 @@ class InputCandidate:
 
 @dataclasses.dataclass(frozen=True)
 class Relations:
-    """Dims (name, axis) that move together in all calls, and sums of them. str() shows one relation per line."""
+    """Dims (name, axis) that move together in all calls, and sums of them; str() has one per line."""
 
     equal: list[list[tuple[str, int]]]
-    sums: list[tuple[tuple[str, int], tuple[str, int], tuple[str, int]]]  # total == first + second, one dim of each group
-    groups: list[tuple[list[tuple[str, int]], list[int]]]  # every group, alone ones too, with its size in each call (-1: absent)
+    sums: list[
+        tuple[tuple[str, int], tuple[str, int], tuple[str, int]]
+    ]  # total == first + second, one dim of each group
+    groups: list[
+        tuple[list[tuple[str, int]], list[int]]
+    ]  # every group, alone ones too, with its size in each call (-1: absent)
 
     def __iter__(self) -> Iterator[str]:
         for members in self.equal:
@@ -185,7 +207,9 @@ class InputObserverInfo:
 
     def add_outputs(self, result: Any, latency: float, candidate: InputCandidate | None = None) -> None:
         candidate = candidate or self.inputs[-1]
-        candidate.outputs = {name: tensor.detach().clone() for name, tensor in get_leaf_tensors(result).items()}
+        candidate.outputs = {
+            name: tensor.detach().clone() for name, tensor in get_leaf_tensors(result).items()
+        }
         candidate.outputs_text = string_type(result, with_shape=True, ignore=True)
         candidate.latency = latency
 
@@ -199,10 +223,16 @@ class InputObserverInfo:
 
     def remove_inputs(self, names: Sequence[str | int]) -> int:
         positional = self.parameters.positional
-        wanted = [positional[name] if isinstance(name, int) and name < len(positional) else name for name in names]
-        special = [name for name in wanted if name in (self.parameters.args_name, self.parameters.kwargs_name)]
+        wanted = [
+            positional[name] if isinstance(name, int) and name < len(positional) else name for name in names
+        ]
+        special = [
+            name for name in wanted if name in (self.parameters.args_name, self.parameters.kwargs_name)
+        ]
         if special:
-            raise ValueError(f"[remove_inputs] Expected names of arguments, got {special[0]} (it stands for several).")
+            raise ValueError(
+                f"[remove_inputs] Expected names of arguments, got {special[0]} (it stands for several)."
+            )
         removed = sum(candidate.remove_inputs(wanted) for candidate in self.inputs)
         keep = [name for name in self.parameters.names if name not in wanted]
         self.parameters = dataclasses.replace(
@@ -211,7 +241,9 @@ class InputObserverInfo:
             positional=[name for name in positional if name not in wanted],
             defaults={name: value for name, value in self.parameters.defaults.items() if name not in wanted},
         )
-        self.value_if_missing = {name: value for name, value in self.value_if_missing.items() if name not in wanted}
+        self.value_if_missing = {
+            name: value for name, value in self.value_if_missing.items() if name not in wanted
+        }
         self.core = ObservedCalls(self.parameters.names, DTYPES)
         for candidate in self.inputs:
             candidate.parameters = self.parameters
@@ -232,7 +264,7 @@ class InputObserverInfo:
         _ = self.inference
 
     def _by_position(self) -> bool:
-        """Every argument came by position wherever it came, without gaps: tuples can stand for the arguments."""
+        """Every argument came by position wherever it came, without gaps: a tuple can hold them."""
         names = self.inference.tree[1]
         if self.parameters.args_name or names != self.parameters.positional[: len(names)]:
             return False
@@ -247,7 +279,9 @@ class InputObserverInfo:
         inference = self.inference
         slots = inference.slots
         forced = self._forced_slots(set_batch_dimension_for)
-        axes = [sorted({*row[2], *([0] if slot in forced and row[1] else [])}) for slot, row in enumerate(slots)]
+        axes = [
+            sorted({*row[2], *([0] if slot in forced and row[1] else [])}) for slot, row in enumerate(slots)
+        ]
         value_of = self._dim_values(axes, dim_names)
         specs = [{axis: value_of(slot, axis) for axis in axes[slot]} for slot in range(len(slots))]
         if return_flat:
@@ -258,7 +292,7 @@ class InputObserverInfo:
         if self._by_position():
             return tuple(shapes.values())
         ordered = {name: spec for name, spec in shapes.items() if name not in constants and spec is not None}
-        ordered.update({name: None for name in constants})
+        ordered.update(dict.fromkeys(constants))
         return self._wrap(ordered)
 
     def _wrap(self, named: dict[str, Any]) -> dict[str, Any]:
@@ -273,7 +307,9 @@ class InputObserverInfo:
         if surplus:
             key = parameters.kwargs_name or "kwargs"
             if key in named:
-                raise ValueError(f"[infer_dynamic_shapes] Expected no argument named {key} beside **{key}, got one.")
+                raise ValueError(
+                    f"[infer_dynamic_shapes] Expected no argument named {key} beside **{key}, got one."
+                )
             result[key] = surplus
         return result
 
@@ -309,7 +345,11 @@ class InputObserverInfo:
                 for key, labels in dim_names.items()
             }
             return lambda slot, axis: by_name.get(paths[slot].partition(".")[0], {}).get(axis, dynamic)
-        groups = {(slot, axis): index for index, (dims, _) in enumerate(self.inference.groups) for slot, axis in dims}
+        groups = {
+            (slot, axis): index
+            for index, (dims, _) in enumerate(self.inference.groups)
+            for slot, axis in dims
+        }
         sizes = [self._first_shape(slot) for slot in range(len(paths))]
         # A dim that was forced and never moved can only be told from another by its one size.
         labels = label_dims(
@@ -327,14 +367,22 @@ class InputObserverInfo:
         call = self.inference.slots[slot][5] if call is None else call
         return self.inputs[call].flat_list[self.core.slots_of(self.inference, call).index(slot)]
 
-    def infer_arguments(self, index_or_candidate: Any = None, flat: bool = False, as_args_kwargs: bool = False) -> Any:
+    def infer_arguments(
+        self,
+        index_or_candidate: Any = None,
+        flat: bool = False,
+        as_args_kwargs: bool = False,
+        example: bool = False,
+    ) -> Any:
         inference = self.inference
         if index_or_candidate is None:
             index_or_candidate = inference.fullest
         if isinstance(index_or_candidate, int) and not isinstance(index_or_candidate, bool):
             count = len(self.inputs)
             if not -count <= index_or_candidate < count:
-                raise RuntimeError(f"[infer_arguments] Expected a call below {count}, got {index_or_candidate}.")
+                raise RuntimeError(
+                    f"[infer_arguments] Expected a call below {count}, got {index_or_candidate}."
+                )
             call = index_or_candidate % count
             candidate = self.inputs[call]
             slots = self.core.slots_of(inference, call)
@@ -344,6 +392,8 @@ class InputObserverInfo:
         tensors: list[torch.Tensor | None] = [None] * len(inference.slots)
         for slot, tensor in zip(slots, candidate.flat_list, strict=True):
             tensors[slot] = tensor
+        if example:
+            tensors = [self._filled_donor(slot, tensor) for slot, tensor in enumerate(tensors)]
         for slot, tensor in enumerate(tensors):
             if tensor is None:
                 donor = self.donor(slot)
@@ -357,21 +407,33 @@ class InputObserverInfo:
     def _own_arguments(self, given: Any) -> tuple[InputCandidate, list[int], list[Any]]:
         if isinstance(given, InputCandidate):
             candidate = given
-        elif isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], tuple) and isinstance(given[1], dict):
-            candidate = InputCandidate(*given, clone=False, parameters=self.parameters, missing=self.value_if_missing)
+        elif (
+            isinstance(given, tuple)
+            and len(given) == 2
+            and isinstance(given[0], tuple)
+            and isinstance(given[1], dict)
+        ):
+            candidate = InputCandidate(
+                *given, clone=False, parameters=self.parameters, missing=self.value_if_missing
+            )
         elif isinstance(given, (tuple, dict)):
             args, kwargs = (given, {}) if isinstance(given, tuple) else ((), given)
             known = {*self.inference.tree[1], *self.parameters.names}
             kwargs = {name: value for name, value in kwargs.items() if name in known}
             # Numbers that every call had need not be repeated.
             for name, node in zip(*self.inference.tree[1:3], strict=True):
-                if node[0] == "constant" and name not in kwargs and name not in self.parameters.positional[: len(args)]:
+                if (
+                    node[0] == "constant"
+                    and name not in kwargs
+                    and name not in self.parameters.positional[: len(args)]
+                ):
                     kwargs[name] = self.inputs[self.inference.fullest].named[name]
             missing = self.value_if_missing
             candidate = InputCandidate(args, kwargs, clone=False, parameters=self.parameters, missing=missing)
         else:
             raise ValueError(
-                f"[infer_arguments] Expected the number of a call, a tuple or a dict, got {type(given).__name__}."
+                f"[infer_arguments] Expected the number of a call, a tuple or a dict, got "
+                f"{type(given).__name__}."
             )
         slots = self.inference.align(candidate.capture.tokens)
         return candidate, slots, self.core.fill_for(self.inference, slots, candidate.flat_list)
@@ -390,10 +452,15 @@ class InputObserverInfo:
             if parameters.positional_only & {*named}:
                 name = next(iter(parameters.positional_only & {*named}))
                 raise RuntimeError(
-                    f"[infer_arguments] Expected arguments that may be named, got {name}, which is positional only. "
+                    f"[infer_arguments] Expected arguments that may be named, got {name}, which is "
+                    "positional only. "
                     "Use as_args_kwargs=True."
                 )
-            return {name: value for name, value in named.items() if value is not None and name != parameters.args_name}
+            return {
+                name: value
+                for name, value in named.items()
+                if value is not None and name != parameters.args_name
+            }
         count = max([candidate.n_positional, *(c.n_positional for c in self.inputs if self._by_position())])
         count = min(count, len(parameters.positional))
         surplus = tuple(named.get(parameters.args_name, ())) if parameters.args_name else ()
@@ -407,6 +474,20 @@ class InputObserverInfo:
 
     def _positional_value(self, name: str, named: dict[str, Any], candidate: InputCandidate) -> Any:
         return named.get(name, candidate.given.get(name, self.parameters.defaults.get(name)))
+
+    def _filled_donor(self, slot: int, tensor: torch.Tensor | None) -> torch.Tensor | None:
+        """The tensor itself, or where it is missing or empty the last one of its slot that is not."""
+        if tensor is not None and tensor.numel():
+            return tensor
+        for call in range(len(self.inputs) - 1, -1, -1):
+            slots = self.core.slots_of(self.inference, call)
+            found = self.inputs[call].flat_list[slots.index(slot)] if slot in slots else None
+            if found is not None and found.numel():
+                return found
+        return tensor
+
+    def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        return self.infer_arguments(as_args_kwargs=True, example=True)
 
     def relations(self) -> Relations:
         paths = [row[0] for row in self.inference.slots]
@@ -429,7 +510,9 @@ def _slots_in(node: Any) -> Iterator[int]:
 
 
 def _spec(node: Any, specs: list[Any]) -> Any:
-    """A node of the aligned tree as torch.export wants it: containers mirrored, classes as lists of their children."""
+    """A node of the aligned tree as torch.export wants it: containers mirrored, classes as lists of their
+    children.
+    """
     kind = node[0]
     if kind == "tensor":
         return specs[node[1]]

@@ -1,10 +1,11 @@
-"""Watches real calls of a model's method and infers what an exporter has to know: shapes, arguments, relations.
+"""Watches real calls of a model's method and infers what an exporter has to know: shapes, arguments,
+relations.
 
-    observer = InputObserver()
-    with observer(model):
-        model.generate(**tokens, max_new_tokens=4)
-    shapes = observer.infer_dynamic_shapes(set_batch_dimension_for=True)
-    kwargs = observer.infer_arguments()
+observer = InputObserver()
+with observer(model):
+    model.generate(**tokens, max_new_tokens=4)
+shapes = observer.infer_dynamic_shapes(set_batch_dimension_for=True)
+kwargs = observer.infer_arguments()
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ __all__ = ["InputCandidate", "InputObserver", "InputObserverInfo", "Relations", 
 
 
 class _Hub:
-    """Stands in for one method of one object, for all observers of it, and takes itself away with the last of them."""
+    """Stands in for one method of one object, for all observers of it, and takes itself away with the last
+    of them.
+    """
 
     def __init__(self, owner: Any, name: str, method: Callable[..., Any]):
         self.owner, self.name, self.method = owner, name, method
@@ -88,7 +91,8 @@ class _Hub:
 class InputObserver:
     """Records the inputs and outputs of a method while the model is used.
 
-    `value_if_missing`: values to note for arguments that a call does not have, by name or position, for example
+    `value_if_missing`: values to note for arguments that a call does not have, by name or position, for
+    example
     {"pixel_values": torch.empty(0, 3, 224, 224)}. They are never given to the model.
     """
 
@@ -96,7 +100,8 @@ class InputObserver:
         for key in value_if_missing or {}:
             if isinstance(key, bool) or not isinstance(key, (str, int)):
                 raise TypeError(
-                    f"[InputObserver] Expected names or positions in value_if_missing, got {key!r} ({type(key).__name__})."
+                    f"[InputObserver] Expected names or positions in value_if_missing, got {key!r} "
+                    f"({type(key).__name__})."
                 )
         self.value_if_missing = dict(value_if_missing or {})
         self.info: InputObserverInfo | None = None
@@ -106,18 +111,23 @@ class InputObserver:
     # ---- recording
 
     @contextlib.contextmanager
-    def __call__(self, model: Any, store_n_calls: int = 3, method_name: str = "forward") -> Iterator[InputObserver]:
+    def __call__(
+        self, model: Any, store_n_calls: int = 3, method_name: str = "forward"
+    ) -> Iterator[InputObserver]:
         """Records up to `store_n_calls` calls more of `model.method_name` inside the block."""
         if not isinstance(store_n_calls, int) or store_n_calls < 0:
             raise ValueError(f"[observer] Expected a number of calls to store, got {store_n_calls!r}.")
         method = getattr(model, method_name, None)
         if not callable(method):
-            raise ValueError(f"[observer] Expected an object with a method {method_name}, got {type(model).__name__}.")
+            raise ValueError(
+                f"[observer] Expected an object with a method {method_name}, got {type(model).__name__}."
+            )
         try:
             parameters = Parameters.of(method)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"[observer] Expected a method with a readable signature, got {type(model).__name__}.{method_name} ({error})."
+                f"[observer] Expected a method with a readable signature, got "
+                f"{type(model).__name__}.{method_name} ({error})."
             ) from error
         self._prepare(parameters)
         before = self._budget
@@ -138,7 +148,8 @@ class InputObserver:
         known = self.info.parameters
         if parameters.names != known.names and len(self.info):
             raise ValueError(
-                f"[observer] Expected a method with the arguments ({', '.join(known.names)}) observed before, "
+                f"[observer] Expected a method with the arguments ({', '.join(known.names)}) observed "
+                "before, "
                 f"got ({', '.join(parameters.names)}). Use another InputObserver."
             )
 
@@ -148,12 +159,14 @@ class InputObserver:
             if isinstance(key, int):
                 if not 0 <= key < len(parameters.positional):
                     raise ValueError(
-                        f"[observer] Expected positions below {len(parameters.positional)} in value_if_missing, got {key}."
+                        f"[observer] Expected positions below {len(parameters.positional)} in "
+                        f"value_if_missing, got {key}."
                     )
                 key = parameters.positional[key]
             elif key not in parameters.names and not parameters.kwargs_name:
                 raise ValueError(
-                    f"[observer] Expected names of arguments ({', '.join(parameters.names)}) in value_if_missing, got {key}."
+                    f"[observer] Expected names of arguments ({', '.join(parameters.names)}) in "
+                    f"value_if_missing, got {key}."
                 )
             result[key] = value
         return result
@@ -184,7 +197,9 @@ class InputObserver:
     def _stored(self) -> InputObserverInfo:
         if self.info is None or not len(self.info):
             why = f" {self._unrecorded[0]}" if self._unrecorded else ""
-            raise RuntimeError(f"No inputs were captured. Run the model inside the observer's block first.{why}")
+            raise RuntimeError(
+                f"No inputs were captured. Run the model inside the observer's block first.{why}"
+            )
         return self.info
 
     def num_obs(self) -> int:
@@ -197,7 +212,8 @@ class InputObserver:
     def infer_dynamic_shapes(self, set_batch_dimension_for: Any = None, dim_names: Any = None) -> Any:
         """Which axes vary, in the structure that torch.export.export takes as dynamic_shapes.
 
-        `set_batch_dimension_for`: True, or names and positions of arguments whose axis 0 is dynamic whatever was seen.
+        `set_batch_dimension_for`: True, or names and positions of arguments whose axis 0 is dynamic whatever
+        was seen.
         `dim_names`: True for labels instead of Dim.DYNAMIC, or {argument: {axis: label}}.
         """
         return self._stored().infer_dynamic_shapes(set_batch_dimension_for, dim_names=dim_names)
@@ -205,22 +221,31 @@ class InputObserver:
     def infer_arguments(
         self, index_or_args_or_kwargs: Any = None, flat: bool = False, as_args_kwargs: bool = False
     ) -> Any:
-        """One complete set of arguments: a stored call (by default the first that lacks least), or the given tuple or dict.
+        """One complete set of arguments: a stored call (by default the first that lacks least), or the given
+        tuple or dict.
 
         Tensors that it lacks are made to fit it, empty along an axis that varies.
         """
         return self._stored().infer_arguments(index_or_args_or_kwargs, flat, as_args_kwargs)
 
     def relations(self) -> Relations:
-        """Dims that move together in all calls, and sums: attention_mask.1 == input_ids.1 + past_key_values.0.key.2."""
+        """Dims that move together in all calls, and sums: attention_mask.1 == input_ids.1 +
+        past_key_values.0.key.2.
+        """
         return self._stored().relations()
 
     def calls(self, filled: bool = False) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-        """(args, kwargs) of every stored call, as they were made; `filled=True` completes each with what it lacks."""
+        """(args, kwargs) of every stored call, as they were made; `filled=True` completes each with what it
+        lacks.
+        """
         return self._stored().calls(filled)
 
+    def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """(args, kwargs) without empty tensors, put together from several calls where none has everything."""
+        return self._stored().example()
+
     def remove_inputs(self, input_names: Sequence[str | int]) -> int:
-        """Forgets arguments in every stored call; the number of values that went. Unknown names are ignored."""
+        """Forgets arguments in every stored call; the number of values gone. Unknown names are ignored."""
         names = [input_names] if isinstance(input_names, (str, int)) else list(input_names)
         return self._stored().remove_inputs(names)
 

@@ -14,6 +14,7 @@ import torch
 from fairlead import _core
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import requests
+from fairlead.fixes import Fixes, reason_of
 from fairlead.inputs import Call, base_call, normalise, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
@@ -107,6 +108,8 @@ class _Export:
     def __init__(self, model, inputs, path: str | os.PathLike, options: dict, progress: Progress):
         self.model, self.inputs, self.path, self.options, self.progress = model, inputs, path, options, progress
         self.staged = None  # files without their final name: whatever happens, they are discarded
+        self.fixes = Fixes()
+        self.probed = self.session = None
 
     def run(self) -> ExportResult:
         start = time.perf_counter()
@@ -114,15 +117,59 @@ class _Export:
         calls = self.calls = normalise(self.model, self.inputs)
         self.call = base_call(calls)
         try:
-            return self.staged_run(calls, start)
+            return self.settled_run(calls, start)
         finally:
-            if self.staged is not None:
-                self.staged.discard()
+            self.discard()
+
+    def discard(self) -> None:
+        if self.staged is not None:
+            self.staged.discard()
+
+    def settled_run(self, calls: list[Call], start: float) -> ExportResult:
+        """Runs until no dimension has to be fixed any more, unless the user said which are dynamic."""
+        while True:
+            try:
+                return self.staged_run(calls, start)
+            except (_core.Diverged, _core.Unsolved, _core.Discrepancy) as error:
+                if self.options["dynamic_shapes"] is not None or self.options["strict"] or not self.learn(error):
+                    raise
+                self.discard()
+
+    def learn(self, error: Exception) -> bool:
+        """Fixes the dimensions that are to blame; False where none is."""
+        probed = self.probed
+        if probed is None or not probed.symbols:
+            return False
+        reason = reason_of(error)
+        smallest, blamed = getattr(error, "smallest", False), getattr(error, "blamed", [])
+        if smallest:
+            return any([self.fixes.raise_minimum(probed, k, reason) for k in blamed])
+        if isinstance(error, _core.Discrepancy):
+            return False
+        if isinstance(error, _core.Unsolved):  # the first symbol without which every integer is solved
+            symbols = range(len(probed.symbols))
+            blamed = [k for k in symbols if self.solved_without(k)][:1] or symbols
+        return any([self.fixes.fix(probed, k, reason) for k in blamed])
+
+    def solved_without(self, k: int) -> bool:
+        """Whether the runs in which symbol k kept its size have an expression for every integer."""
+        probed, session = self.probed, self.session
+        keep = [r for r, values in enumerate(probed.run_values) if values[k] == probed.run_values[0][k]]
+        try:
+            _core.build_program(
+                session.core, [probed.runs[r] for r in keep], [s.name for s in probed.symbols],
+                [probed.run_values[r] for r in keep], self.input_names, probed.shapes, self.names(session, probed),
+            )  # fmt: skip
+        except _core.FairleadError:
+            return False
+        return True
 
     def staged_run(self, calls: list[Call], start: float) -> ExportResult:
+        self.probed = None
         with RecordingSession(self.model) as session:
             with self.progress.stage("probe", "probing which dimensions may vary"):
-                probed = self.probe(session, calls)
+                probed = self.probed = self.probe(session, calls)
+                self.session = session
             count = session.core.op_count(probed.runs[0])
             with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"):
                 names = self.names(session, probed)
@@ -170,6 +217,7 @@ class _Export:
                 )
             self.input_names = given
         asked = requests(call, self.options["dynamic_shapes"])
+        self.fixes.apply(asked)
         ordered = [call] + [c for c in calls if c is not call]
         sizes = [[list(t.shape) for t in c.tensors] for c in ordered]
         self.first_outputs = None
@@ -235,11 +283,15 @@ class _Export:
             contract.outputs.append({"name": name, "dtype": dtype, "shape": shape})
         for fixed in probed.fixed:
             contract.fixed.append(
-                {"name": self.input_names[fixed.leaf], "axis": fixed.axis, "size": fixed.size, "reason": fixed.reason}
-            )
+                {
+                    "name": self.input_names[fixed.leaf], "axis": fixed.axis, "size": fixed.size,
+                    "reason": self.fixes.fixed.get((fixed.leaf, fixed.axis), fixed.reason),
+                }
+            )  # fmt: skip
         contract.assumptions = merged(program.assumptions)
         contract.ignored = list(program.ignored_inputs)
         contract.written = list(program.written_inputs)
+        contract.notes += self.fixes.notes
         return contract
 
     def refuse_assumptions(self, contract: Contract) -> None:

@@ -1,7 +1,8 @@
 """A compact text of nested structures: string_type({"x": t}, with_shape=True) == "dict(x:T7s2x3)".
 
 Grammar of a tensor: [device C or G][kind][ONNX dtype code](r<rank> | s<d0>x<d1>...)[statistics]
-kind: T torch, F fake, A numpy, OV a value of onnxruntime. The rows of other objects are the functions below, in the
+kind: T torch, F fake, A numpy, OV a value of onnxruntime. The rows of other objects are the functions below,
+in the
 order in which they are tried.
 """
 
@@ -21,7 +22,8 @@ from fairlead.caches.kinds import Kind, kind_of
 # PyTorch name -> ONNX code; the numpy names are the same, save bool_ and str.
 CODES = {
     "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "str": 8, "bool": 9,
-    "float16": 10, "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15, "bfloat16": 16,
+    "float16": 10, "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15,
+    "bfloat16": 16,
     "float8_e4m3fn": 17, "float8_e4m3fnuz": 18, "float8_e5m2": 19, "float8_e5m2fnuz": 20,
 }  # fmt: skip
 
@@ -45,7 +47,8 @@ def string_type(
 ) -> str:
     """The text of any nested structure of tensors, numbers, containers, caches, configs of shapes.
 
-    `ignore=True` prints an object of unknown type as `Name(...)` instead of raising; `limit` cuts long sequences.
+    `ignore=True` prints an object of unknown type as `Name(...)` instead of raising; `limit` cuts long
+    sequences.
     """
     return _text(obj, _Style(with_shape, with_min_max, with_device, ignore, limit))
 
@@ -59,7 +62,10 @@ def _text(obj: Any, style: _Style) -> str:
             return written
     if style.ignore:
         return f"{type(obj).__name__}(...)"
-    raise TypeError(f"[string_type] Expected a tensor, number or container, got {type(obj)} (ignore=True prints its name).")
+    raise TypeError(
+        f"[string_type] Expected a tensor, number or container, got {type(obj)} (ignore=True prints its "
+        "name)."
+    )
 
 
 def _torch() -> Any:
@@ -128,7 +134,8 @@ def _tensor(obj: Any, style: _Style) -> str | None:
         return None
     kind = "F" if type(obj).__name__ == "FakeTensor" else "T"
     device = ("C" if obj.device.type == "cpu" else "G") if style.with_device else ""
-    text = f"{device}{kind}{CODES.get(str(obj.dtype).removeprefix('torch.'), '?')}{_shape(obj.dim(), obj.shape, style)}"
+    code = CODES.get(str(obj.dtype).removeprefix("torch."), "?")
+    text = f"{device}{kind}{code}{_shape(obj.dim(), obj.shape, style)}"
     if not style.with_min_max or kind == "F" or obj.device.type == "meta":
         return text
     if obj.numel() == 0:
@@ -274,7 +281,8 @@ def _cache(obj: Any, style: _Style) -> str | None:
         parts = ", ".join(f"{part}={_text(value, style)}" for part, value in _layer_tensors(obj).items())
         return f"{name}({parts})"
     if kind is Kind.LISTS:
-        return f"{name}({', '.join(f'{part}={_text(value, style)}' for part, value in _list_states(obj).items())})"
+        states = [f"{part}={_text(value, style)}" for part, value in _list_states(obj).items()]
+        return f"{name}({', '.join(states)})"
     plain = all(type(layer).__name__ in ("DynamicLayer", "StaticLayer") for layer in obj.layers)
     if plain:
         keys = [layer.keys for layer in obj.layers if layer.keys is not None]
@@ -311,7 +319,11 @@ def _list_states(cache: Any) -> dict[str, Any]:
     found = {name: getattr(cache, name) for name in ("key_cache", "value_cache") if hasattr(cache, name)}
     for name, value in vars(cache).items():
         items = list(value.values()) if isinstance(value, dict) else value
-        if name not in found and isinstance(items, list) and any(isinstance(item, torch.Tensor) for item in items):
+        if (
+            name not in found
+            and isinstance(items, list)
+            and any(isinstance(item, torch.Tensor) for item in items)
+        ):
             found[name] = items
     return found
 

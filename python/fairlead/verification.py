@@ -33,6 +33,7 @@ class Setting:
     words: str
     tensors: list[torch.Tensor]
     sizes: dict[str, int] = field(default_factory=dict)
+    tamer: list[torch.Tensor] | None = None  # the same with the example's integers, where eager refuses others
 
 
 @dataclass
@@ -67,7 +68,7 @@ class Verification:
                 continue
             rows.append(row)
             if not row["ok"]:
-                self.refuse(recording, setting, row)
+                self.refuse(session, recording, setting, row)
         self.contract.verified = self.in_words(rows)
         return rows
 
@@ -77,12 +78,16 @@ class Verification:
             yield Setting("call" if number else "example", words, [call.tensor(n) for n in self.calls[0].names])
         seed = 1
         for values in self.probed.unseen_settings(2 * CHECKED_SETTINGS):
-            sizes = {s.name: v for s, v in zip(self.probed.symbols, values, strict=True)}
-            shapes = self.probed.sizes_at(values)
-            tensors = [resized(t, list(s)) for t, s in zip(self.calls[0].tensors, shapes, strict=True)]
-            tensors = [varied(t, seed + k) for k, t in enumerate(tensors)]
-            yield Setting("unseen", ", ".join(f"{k} = {v}" for k, v in sizes.items()), tensors, sizes)
+            yield self.setting_at(values, seed)
             seed += 1000
+
+    def setting_at(self, values: list[int], seed: int) -> Setting:
+        sizes = {s.name: v for s, v in zip(self.probed.symbols, values, strict=True)}
+        shapes = self.probed.sizes_at(values)
+        plain = [resized(t, list(s)) for t, s in zip(self.calls[0].tensors, shapes, strict=True)]
+        tensors = [varied(t, seed + k) for k, t in enumerate(plain)]
+        tamer = [v if t.is_floating_point() else t for t, v in zip(plain, tensors, strict=True)]
+        return Setting("unseen", ", ".join(f"{k} = {v}" for k, v in sizes.items()), tensors, sizes, tamer)
 
     def check(self, session: OnnxSession, setting: Setting) -> dict | None:
         """The row of a setting; None where eager refuses sizes that were made up."""
@@ -92,6 +97,11 @@ class Verification:
             expected = eager(self.model, args, kwargs)
             eager_seconds = time.perf_counter() - start
         except Exception as error:
+            if setting.tamer is not None:
+                tamer, setting.tamer = setting.tamer, None
+                setting.tensors = tamer
+                self.state.restore()
+                return self.check(session, setting)
             if setting.kind == "unseen":
                 return None
             raise InvalidInput(
@@ -114,21 +124,44 @@ class Verification:
             found |= {"ok": True, "problem": "", "scaled": 0.0}
         return row | found | {"eager_seconds": eager_seconds, "ort_seconds": seconds}
 
-    def refuse(self, recording: RecordingSession, setting: Setting, row: dict) -> NoReturn:
+    def refuse(self, session: OnnxSession, recording: RecordingSession, setting: Setting, row: dict) -> NoReturn:
+        """Raises; the error carries the symbols to blame, and whether they are at their smallest size."""
+        error = self.problem(recording, setting, row)
+        error.blamed = self.blamed(session, setting)
+        smallest = {s.name: max(1, s.min) for s in self.probed.symbols}
+        error.smallest = setting.kind == "unseen" and setting.sizes == smallest
+        raise error
+
+    def blamed(self, session: OnnxSession, setting: Setting) -> list[int]:
+        """The symbols that fail alone at this setting; else those without which the others do not."""
+        values = list(setting.sizes.values())
+        base = self.probed.run_values[0]
+        if not values:
+            return []
+
+        def fails(changed) -> bool:
+            row = self.check(session, self.setting_at([v if k in changed else base[k] for k, v in enumerate(values)], 1))
+            return row is not None and not row["ok"]
+
+        symbols = range(len(values))
+        alone = [k for k in symbols if fails({k})]
+        return alone or [k for k in symbols if not fails(set(symbols) - {k})]
+
+    def problem(self, recording: RecordingSession, setting: Setting, row: dict) -> Exception:
         nothing = f"No file was written under {self.path}."
         args, kwargs = self.calls[0].with_tensors([t.clone() for t in setting.tensors])
         with recording:
             outcome = recording.run(args, kwargs, self.probed.runs[0])
         if outcome.parted is not None:
             _, before, now = outcome.parted
-            raise Diverged(
+            return Diverged(
                 f"[verify] Expected the model to execute the same operators at every size, but at {setting.words} it "
                 f"executes {now} where it executed {before}: it branches on a size or a value there. {nothing} "
                 'Fix that dimension, or give its bounds, with dynamic_shapes={..: {0: Dim("n", min=.., max=..)}}.'
             )
         reads = [a for a in self.contract.assumptions if a["kind"] == "read"]
         cause = f" The model {reads[0]['what']} at {reads[0]['source']}: that assumption may be wrong." if reads else ""
-        raise Discrepancy(
+        return Discrepancy(
             f"[verify] Expected ONNX Runtime to agree with eager, but output {row['output']} {row['problem']} "
             f"at {setting.words}.{cause} {nothing}"
         )

@@ -12,7 +12,7 @@
 #include "fairlead/base/error.h"
 #include "fairlead/onnx/lowering.h"
 #include "fairlead/onnx/writer.h"
-#include "fairlead/passes/dead_code.h"
+#include "fairlead/passes/passes.h"
 #include "fairlead/trace/program.h"
 #include "recorder.h"
 
@@ -51,7 +51,7 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
   request.output_names = output_names;
   nb::gil_scoped_release release;
   auto handle = std::make_unique<ProgramHandle>(ProgramHandle{build_program(request)});
-  remove_dead_code(handle->program.graph);
+  run_passes(handle->program.graph);
   return handle;
 }
 
@@ -150,6 +150,8 @@ void init_export(nb::module_& m) {
                      return names;
                    })
       .def_prop_ro("ignored_inputs", &ignored_inputs)
+      .def("text", [](const ProgramHandle& h) { return to_text(h.program.graph); },
+           "The program, one line per node.")
       .def("lower", &lower, "opset"_a, nb::keep_alive<0, 1>());
   nb::class_<ModelHandle>(m, "Model", "An ONNX model in memory.")
       .def_prop_ro("node_count", [](const ModelHandle& h) { return h.model.graph.nodes.size(); })

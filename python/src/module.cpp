@@ -6,6 +6,7 @@ namespace nb = nanobind;
 namespace fairlead::python {
 void init_errors(nb::module_& m);
 void init_export(nb::module_& m);
+void init_lowering(nb::module_& m);
 void init_observe(nb::module_& m);
 void init_probe(nb::module_& m);
 void init_reader(nb::module_& m);
@@ -21,6 +22,7 @@ NB_MODULE(_core, m) {
   fairlead::python::init_record(m);
   fairlead::python::init_probe(m);
   fairlead::python::init_export(m);
+  fairlead::python::init_lowering(m);
   fairlead::python::init_reader(m);
   fairlead::python::init_verify(m);
 }

@@ -1,4 +1,6 @@
-"""One table of caches and layers that the tests share; which rows exist depends on the installed Transformers."""
+"""One table of caches and layers that the tests share; which rows exist depends on the installed
+Transformers.
+"""
 
 import importlib
 
@@ -27,9 +29,14 @@ def fill(cache, layers=2, length=3, batch=2):
 
 
 def config(**changes):
-    values = dict(
-        hidden_size=8, num_attention_heads=2, num_key_value_heads=2, num_hidden_layers=2, intermediate_size=8, vocab_size=16
-    )
+    values = {
+        "hidden_size": 8,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "num_hidden_layers": 2,
+        "intermediate_size": 8,
+        "vocab_size": 16,
+    }
     return transformers.LlamaConfig(**{**values, **changes})
 
 
@@ -53,7 +60,11 @@ def static(name="StaticCache", **changes):
     try:
         return fill(cls(config=config(**changes), max_batch_size=2, max_cache_len=6))
     except TypeError:
-        return fill(cls(config=config(**changes), max_batch_size=2, max_cache_len=6, device="cpu", dtype=torch.float32))
+        return fill(
+            cls(
+                config=config(**changes), max_batch_size=2, max_cache_len=6, device="cpu", dtype=torch.float32
+            )
+        )
 
 
 def hybrid_config(name):
@@ -65,7 +76,12 @@ def hybrid_config(name):
 def gemma_cache(name):
     """HybridCache and its relatives, which read the layer pattern from a Gemma-like config."""
     cfg = transformers.Gemma2Config(
-        hidden_size=8, num_attention_heads=2, num_key_value_heads=2, num_hidden_layers=2, head_dim=4, sliding_window=4
+        hidden_size=8,
+        num_attention_heads=2,
+        num_key_value_heads=2,
+        num_hidden_layers=2,
+        head_dim=4,
+        sliding_window=4,
     )
     cls = getattr(cache_utils, name)
     try:
@@ -126,11 +142,13 @@ def jamba():
 
 PAIRS = ["0.key", "0.value", "1.key", "1.value"]
 STATIC = PAIRS
+COUNTED = False
 if cache_utils is not None and hasattr(cache_utils, "StaticLayer"):
     # Newer static layers count the tokens in a tensor, which is state and so a leaf.
-    if isinstance(getattr(layer_of("StaticLayer", max_cache_len=2), "cumulative_length", None), torch.Tensor):
-        STATIC = ["0.key", "0.value", "0.cumulative_length", "1.key", "1.value", "1.cumulative_length"]
-COUNTED = "0.cumulative_length" in STATIC
+    counter = getattr(layer_of("StaticLayer", max_cache_len=2), "cumulative_length", None)
+    COUNTED = isinstance(counter, torch.Tensor)
+if COUNTED:
+    STATIC = ["0.key", "0.value", "0.cumulative_length", "1.key", "1.value", "1.cumulative_length"]
 EXTRA = ["0.cumulative_length"] if COUNTED else []
 LINEAR = ["0.conv_states", "0.recurrent_states"]
 
@@ -147,7 +165,12 @@ ROWS = {
     "EncoderDecoderCache": (
         has("EncoderDecoderCache"),
         encoder_decoder,
-        [f"{i}.{side}.{what}" for i in (0, 1) for side in ("decoder", "encoder") for what in ("key", "value")],
+        [
+            f"{i}.{side}.{what}"
+            for i in (0, 1)
+            for side in ("decoder", "encoder")
+            for what in ("key", "value")
+        ],
     ),
     "DynamicLayer": (has("DynamicLayer"), lambda: layered(filled_layer("DynamicLayer")), PAIRS[:2]),
     "DynamicSlidingWindowLayer": (
@@ -198,7 +221,9 @@ ROWS = {
     ),
     "LinearAttentionAndSlidingWindowAttentionLayer": (
         has("LinearAttentionAndSlidingWindowAttentionLayer"),
-        lambda: layered(linear_layer("LinearAttentionAndSlidingWindowAttentionLayer", True, sliding_window=4)),
+        lambda: layered(
+            linear_layer("LinearAttentionAndSlidingWindowAttentionLayer", True, sliding_window=4)
+        ),
         PAIRS[:2] + LINEAR,
     ),
     "LinearAttentionAndStaticFullAttentionLayer": (
@@ -218,10 +243,24 @@ ROWS = {
     "Fp8QuantizedLayer": (
         has("Fp8QuantizedLayer"),
         lambda: layered(filled_layer("Fp8QuantizedLayer")),
-        [*PAIRS[:2], "0.quantized_keys.0", "0.quantized_keys.1", "0.quantized_values.0", "0.quantized_values.1"],
+        [
+            *PAIRS[:2],
+            "0.quantized_keys.0",
+            "0.quantized_keys.1",
+            "0.quantized_values.0",
+            "0.quantized_values.1",
+        ],
     ),
-    "HybridCache": (has("HybridCache") and not has("DynamicLayer"), lambda: gemma_cache("HybridCache"), PAIRS),
-    "layer-based HybridCache": (has("HybridCache", "DynamicLayer"), lambda: gemma_cache("HybridCache"), PAIRS),
+    "HybridCache": (
+        has("HybridCache") and not has("DynamicLayer"),
+        lambda: gemma_cache("HybridCache"),
+        PAIRS,
+    ),
+    "layer-based HybridCache": (
+        has("HybridCache", "DynamicLayer"),
+        lambda: gemma_cache("HybridCache"),
+        PAIRS,
+    ),
     "SlidingWindowCache": (
         has("SlidingWindowCache"),
         lambda: static("SlidingWindowCache", sliding_window=4),

@@ -264,10 +264,19 @@ def test_orders(x, data):
 
     def fn(a):
         return (
-            *a.topk(k, dim, largest), *a.sort(dim, descending=largest), *a.kthvalue(k, dim, keep), *a.median(dim, keep),
-            a.argmax(dim, keep), a.argmin(dim, keep), *a.max(dim, keep), *a.min(dim, keep), *a.cummax(dim), *a.cummin(dim),
-            a.cumsum(dim), a.argmax(),
-        )  # fmt: skip
+            *a.topk(k, dim, largest),
+            *a.sort(dim, descending=largest),
+            *a.kthvalue(k, dim, keep),
+            *a.median(dim, keep),
+            a.argmax(dim, keep),
+            a.argmin(dim, keep),
+            *a.max(dim, keep),
+            *a.min(dim, keep),
+            *a.cummax(dim),
+            *a.cummin(dim),
+            a.cumsum(dim),
+            a.argmax(),
+        )
 
     agree(fn, x)
 
@@ -283,9 +292,13 @@ def test_counts(values, repeats):
 
     def fn(a, r):
         return (
-            torch.bincount(a, minlength=3), torch.repeat_interleave(a, r), *torch.unique(a, return_inverse=True, return_counts=True),
-            *torch.unique_consecutive(a, return_inverse=True, return_counts=True), torch.isin(a, r), torch.histc(a.float(), 5, 0, 4),
-        )  # fmt: skip
+            torch.bincount(a, minlength=3),
+            torch.repeat_interleave(a, r),
+            *torch.unique(a, return_inverse=True, return_counts=True),
+            *torch.unique_consecutive(a, return_inverse=True, return_counts=True),
+            torch.isin(a, r),
+            torch.histc(a.float(), 5, 0, 4),
+        )
 
     agree(fn, x, n)
 

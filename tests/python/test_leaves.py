@@ -10,9 +10,8 @@ import time
 import pytest
 import torch
 from cache_corpus import CACHES, make
-from torch.utils import _pytree as pytree
-
 from fairlead.leaves import get_leaf_tensors, output_names, replace_leaf_tensors
+from torch.utils import _pytree as pytree
 
 
 def t(*shape):
@@ -54,7 +53,10 @@ def registered():
         Registered,
         lambda r: ([r.a, r.b], r.size),
         lambda values, size: Registered(*values, size),
-        flatten_with_keys_fn=lambda r: ([(pytree.GetAttrKey("a"), r.a), (pytree.GetAttrKey("b"), r.b)], r.size),
+        flatten_with_keys_fn=lambda r: (
+            [(pytree.GetAttrKey("a"), r.a), (pytree.GetAttrKey("b"), r.b)],
+            r.size,
+        ),
     )
     yield
     pytree.SUPPORTED_NODES.pop(Registered)
@@ -74,17 +76,17 @@ NAMED = [
     (lambda: collections.UserDict(b=t(1), a=t(2)), ["b", "a"]),
     (lambda: {"o": Plain(t(1))}, ["o.a"]),
     (lambda: {"a.b": t(1), "a": {"b": t(2)}}, ["a.b", "a.b_2"]),
-    (lambda: [], []),
+    (list, []),
     (lambda: None, []),
 ]
 
 
-@pytest.mark.parametrize("build, names", NAMED)
+@pytest.mark.parametrize(("build", "names"), NAMED)
 def test_names(build, names):
     assert list(get_leaf_tensors(build())) == names
 
 
-@pytest.mark.parametrize("build, names", NAMED)
+@pytest.mark.parametrize(("build", "names"), NAMED)
 def test_replacing_gives_the_same_structure_around_other_tensors(build, names):
     obj = build()
     before = get_leaf_tensors(obj)
@@ -99,14 +101,18 @@ def test_replacing_gives_the_same_structure_around_other_tensors(build, names):
 
 def test_replacing_keeps_what_is_no_tensor():
     other = replace_leaf_tensors({"x": t(2), "n": 3, "p": Frozen(t(1), "label")}, {"x": t(4)})
-    assert other["n"] == 3 and other["p"].label == "label" and other["x"].shape == (4,)
+    assert other["n"] == 3
+    assert other["p"].label == "label"
+    assert other["x"].shape == (4,)
 
 
 def test_a_registered_class_uses_its_keys(registered):
     obj = {"r": Registered(t(1), t(2), 5)}
     assert list(get_leaf_tensors(obj)) == ["r.a", "r.b"]
     other = replace_leaf_tensors(obj, [t(3), t(4)])["r"]
-    assert isinstance(other, Registered) and other.size == 5 and other.b.shape == (4,)
+    assert isinstance(other, Registered)
+    assert other.size == 5
+    assert other.b.shape == (4,)
 
 
 def test_an_object_that_holds_itself_ends():
@@ -124,7 +130,9 @@ def test_wrong_names_and_counts_are_said():
 
 def test_output_names():
     assert output_names(["logits", "past_key_values.0.key"]) == ["logits", "present.0.key"]
-    assert output_names(["cache_params.0.conv_states"], ["cache_params.0.conv_states"]) == ["present.0.conv_states"]
+    assert output_names(["cache_params.0.conv_states"], ["cache_params.0.conv_states"]) == [
+        "present.0.conv_states"
+    ]
     assert output_names(["x"], ["x"]) == ["present.x"]
     assert output_names(["a.b", "c.b"], ["a.b", "present.b"]) == ["output.present.b", "c.b"]
 
@@ -140,17 +148,20 @@ def test_a_cache_is_named_by_layer(name):
 
 @pytest.mark.parametrize("name", list(CACHES))
 def test_a_cache_is_rebuilt_with_another_batch(name):
-    cache, expected = make(name)
+    cache, _expected = make(name)
     before = get_leaf_tensors(cache)
     doubled = [x.repeat(2, *[1] * (x.dim() - 1)) if x.dim() else x + 1 for x in before.values()]
     other = replace_leaf_tensors(cache, doubled)
-    assert type(other) is type(cache) and other is not cache
+    assert type(other) is type(cache)
+    assert other is not cache
     after = get_leaf_tensors(other)
     assert list(after) == list(before)
     assert all(x is y for x, y in zip(after.values(), doubled, strict=True))
     assert all(x is y for x, y in zip(get_leaf_tensors(cache).values(), before.values(), strict=True))
     for old, new in zip(getattr(cache, "layers", []), getattr(other, "layers", []), strict=True):
-        assert old is not new and type(old) is type(new) and list(vars(old)) == list(vars(new))
+        assert old is not new
+        assert type(old) is type(new)
+        assert list(vars(old)) == list(vars(new))
         for attribute in ("sliding_window", "max_cache_len", "is_initialized", "cumulative_length_int"):
             assert getattr(old, attribute, None) == getattr(new, attribute, None)
         if hasattr(old, "batch_size") and old.is_initialized:
@@ -164,9 +175,11 @@ def test_counters_follow_the_tensors():
     for layer in range(2):
         cache.update(t(1, 2, 3, 4), t(1, 2, 3, 4), layer)
     longer = replace_leaf_tensors(cache, [t(1, 2, 9, 4) for _ in range(4)])
-    assert longer.get_seq_length() == 9 and cache.get_seq_length() == 3
+    assert longer.get_seq_length() == 9
+    assert cache.get_seq_length() == 3
     longer.update(t(1, 2, 1, 4), t(1, 2, 1, 4), 0)
-    assert longer.get_seq_length() == 10 and cache.get_seq_length() == 3
+    assert longer.get_seq_length() == 10
+    assert cache.get_seq_length() == 3
 
 
 def test_model_outputs_leave_out_none():
@@ -176,8 +189,10 @@ def test_model_outputs_leave_out_none():
     names = list(get_leaf_tensors(output))
     assert names == ["logits", *(f"past_key_values.{leaf}" for leaf in make("DynamicCache")[1])]
     other = replace_leaf_tensors(output, [x + 1 for x in get_leaf_tensors(output).values()])
-    assert type(other) is CausalLMOutputWithPast and other.loss is None
-    assert torch.equal(other.logits, output.logits + 1) and torch.equal(other["logits"], other.logits)
+    assert type(other) is CausalLMOutputWithPast
+    assert other.loss is None
+    assert torch.equal(other.logits, output.logits + 1)
+    assert torch.equal(other["logits"], other.logits)
 
 
 def test_64_cache_tensors_take_less_than_a_millisecond():

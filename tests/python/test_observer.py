@@ -87,12 +87,15 @@ def test_the_budget_adds_up_over_blocks():
             for _ in range(5):
                 model(x, x)
         assert observer.num_obs() == total
-    assert len(observer.info) == 7 and not observer.is_empty()
+    assert len(observer.info) == 7
+    assert not observer.is_empty()
 
 
 def test_before_any_call():
     observer = InputObserver()
-    assert observer.num_obs() == 0 and observer.is_empty() and observer.info is None
+    assert observer.num_obs() == 0
+    assert observer.is_empty()
+    assert observer.info is None
     for ask in (observer.infer_dynamic_shapes, observer.infer_arguments, observer.relations, observer.calls):
         with pytest.raises(RuntimeError, match="No inputs were captured"):
             ask()
@@ -143,7 +146,8 @@ def test_any_method_of_any_object():
     original = module.function
     with observer_of(module, "function") as seen:
         module.function(torch.rand(2))
-    assert seen.num_obs() == 1 and module.function is original
+    assert seen.num_obs() == 1
+    assert module.function is original
 
 
 @contextlib.contextmanager
@@ -160,7 +164,8 @@ def test_an_own_attribute_comes_back():
     observer = InputObserver()
     with observer(model):
         assert model(torch.full((1,), 3.0), torch.full((1,), 4.0)) == 12
-    assert vars(model)["forward"] is own and observer.num_obs() == 1
+    assert vars(model)["forward"] is own
+    assert observer.num_obs() == 1
 
 
 def test_observe_is_a_short_form():
@@ -186,9 +191,10 @@ def test_inputs_are_copies_made_before_the_call():
 
 
 def test_info_lists_outputs_and_latencies():
-    model, observer = observed_llm()
+    _model, observer = observed_llm()
     assert observer.info.outputs_specs[0][0] == "0"
-    assert len(observer.info.flat_outputs[0]) == 5 and all(latency > 0 for latency in observer.info.latencies)
+    assert len(observer.info.flat_outputs[0]) == 5
+    assert all(latency > 0 for latency in observer.info.latencies)
     assert "DynamicCache" in observer.info.inputs[0].str_obs()
 
 
@@ -207,7 +213,8 @@ def test_one_call_has_no_dynamic_axis():
     ("wanted", "expected"),
     [
         (None, ("", "")), (False, ("", "")), (set(), ("", "")), (True, ("0", "0")), ({"x"}, ("0", "")),
-        (["y"], ("", "0")), ({0}, ("0", "")), ((0, "y"), ("0", "0")), ("y", ("", "0")), ({"unknown", 9}, ("", "")),
+        (["y"], ("", "0")), ({0}, ("0", "")), ((0, "y"), ("0", "0")), ("y", ("", "0")),
+        ({"unknown", 9}, ("", "")),
     ],
 )  # fmt: skip
 def test_set_batch_dimension_for(wanted, expected):
@@ -218,7 +225,7 @@ def test_set_batch_dimension_for(wanted, expected):
 
 
 def test_labels_given_by_hand():
-    model, observer = observed_llm()
+    _model, observer = observed_llm()
     labels = {"input_ids": {0: "b", 1: "s"}, "past_key_values": {2: "p"}}
     shapes = observer.infer_dynamic_shapes(set_batch_dimension_for=True, dim_names=labels)
     assert shapes["input_ids"] == {0: "b", 1: "s"}
@@ -255,7 +262,9 @@ def test_star_args_and_kwargs():
     with pytest.raises(RuntimeError, match=r"got \*rest. Use as_args_kwargs=True"):
         observer.infer_arguments()
     args, kwargs = observer.infer_arguments(as_args_kwargs=True)
-    assert len(args) == 3 and list(kwargs) == ["flag", "extra"] and kwargs["flag"] is True
+    assert len(args) == 3
+    assert list(kwargs) == ["flag", "extra"]
+    assert kwargs["flag"] is True
     assert observer.infer_dynamic_shapes(set_batch_dimension_for={2})["rest"] == (specs("0"), specs("0"))
 
 
@@ -322,7 +331,10 @@ def test_a_call_by_number():
 
 def test_arguments_of_the_user_are_completed():
     _, observer = observed_multimodal()
-    own = {"input_ids": torch.ones(2, 5, dtype=torch.int64), "attention_mask": torch.ones(2, 5, dtype=torch.int64)}
+    own = {
+        "input_ids": torch.ones(2, 5, dtype=torch.int64),
+        "attention_mask": torch.ones(2, 5, dtype=torch.int64),
+    }
     full = observer.infer_arguments({**own, "unknown": 3})
     assert list(full) == ["input_ids", "pixel_values", "attention_mask", "past_key_values"]
     assert full["input_ids"] is own["input_ids"]
@@ -346,7 +358,8 @@ def test_flat_and_args_kwargs():
     flat = observer.infer_arguments(flat=True)
     assert [tuple(t.shape) for t in flat] == [(1, 10), (1, 10)] + [(1, 4, 10, 32)] * 4
     args, kwargs = observer.infer_arguments(as_args_kwargs=True)
-    assert args == () and list(kwargs) == ["input_ids", "attention_mask", "past_key_values"]
+    assert args == ()
+    assert list(kwargs) == ["input_ids", "attention_mask", "past_key_values"]
 
 
 def test_what_is_returned_can_be_written_into():
@@ -362,8 +375,11 @@ def test_calls_are_given_back_as_they_were_made():
         model(torch.rand(2), None, scale=3)
         model(torch.rand(3), torch.rand(3), scale=3)
     (args, kwargs), (args1, kwargs1) = observer.calls()
-    assert len(args) == 2 and args[1] is None and kwargs == {"scale": 3}
-    assert len(args1) == 2 and kwargs1 == {"scale": 3}
+    assert len(args) == 2
+    assert args[1] is None
+    assert kwargs == {"scale": 3}
+    assert len(args1) == 2
+    assert kwargs1 == {"scale": 3}
     filled = observer.calls(filled=True)
     assert filled[0][0][1].shape in ((0,), (2,))
 
@@ -384,16 +400,19 @@ def test_value_if_missing_by_position():
 @pytest.mark.parametrize(
     ("missing", "error", "message"),
     [
-        ({"nothing": 1}, ValueError, r"Expected names of arguments \(x, y\) in value_if_missing, got nothing"),
+        (
+            {"nothing": 1},
+            ValueError,
+            r"Expected names of arguments \(x, y\) in value_if_missing, got nothing",
+        ),
         ({5: 1}, ValueError, "Expected positions below 2 in value_if_missing, got 5"),
         ({1.5: 1}, TypeError, r"Expected names or positions in value_if_missing, got 1.5 \(float\)"),
     ],
 )
 def test_wrong_keys_of_value_if_missing_are_said_before_the_call(missing, error, message):
     model = Add()
-    with pytest.raises(error, match=message):
-        with InputObserver(value_if_missing=missing)(model):
-            raise AssertionError("the block was entered")
+    with pytest.raises(error, match=message), InputObserver(value_if_missing=missing)(model):
+        raise AssertionError("the block was entered")
     assert "forward" not in vars(model)
 
 
@@ -412,15 +431,21 @@ def test_remove_inputs():
 
 
 def test_objects_and_methods_that_cannot_be_observed():
-    with pytest.raises(ValueError, match="Expected an object with a method forward, got int"):
-        with InputObserver()(3):
-            pass
-    with pytest.raises(ValueError, match="Expected an object with a method nothing, got Add"):
-        with InputObserver()(Add(), method_name="nothing"):
-            pass
-    with pytest.raises(ValueError, match="Expected a number of calls to store, got -1"):
-        with InputObserver()(Add(), store_n_calls=-1):
-            pass
+    with (
+        pytest.raises(ValueError, match="Expected an object with a method forward, got int"),
+        InputObserver()(3),
+    ):
+        pass
+    with (
+        pytest.raises(ValueError, match="Expected an object with a method nothing, got Add"),
+        InputObserver()(Add(), method_name="nothing"),
+    ):
+        pass
+    with (
+        pytest.raises(ValueError, match="Expected a number of calls to store, got -1"),
+        InputObserver()(Add(), store_n_calls=-1),
+    ):
+        pass
 
     class Slots:
         __slots__ = ()
@@ -428,9 +453,11 @@ def test_objects_and_methods_that_cannot_be_observed():
         def forward(self, x):
             return x
 
-    with pytest.raises(ValueError, match="Expected an object whose method forward can be replaced"):
-        with InputObserver()(Slots()):
-            pass
+    with (
+        pytest.raises(ValueError, match="Expected an object whose method forward can be replaced"),
+        InputObserver()(Slots()),
+    ):
+        pass
 
     class NoSignature:
         forward = staticmethod(np.add)
@@ -438,9 +465,13 @@ def test_objects_and_methods_that_cannot_be_observed():
     class Unreadable:
         forward = type("F", (), {"__call__": lambda self, x: x, "__signature__": "nonsense"})()
 
-    with pytest.raises(ValueError, match="Expected a method with a readable signature, got Unreadable.forward"):
-        with InputObserver()(Unreadable()):
-            pass
+    with (
+        pytest.raises(
+            ValueError, match=r"Expected a method with a readable signature, got Unreadable\.forward"
+        ),
+        InputObserver()(Unreadable()),
+    ):
+        pass
 
 
 def test_outputs_that_are_not_tensors_do_not_disturb_the_call(tmp_path):
@@ -471,7 +502,10 @@ def test_calls_whose_structures_differ():
     with observer(model):
         model([torch.rand(2)])
         model([torch.rand(2), torch.rand(2)])
-    with pytest.raises(RuntimeError, match="Expected calls of one structure, got for x: list of 2 in call 1, list of 1 in call 0"):
+    with pytest.raises(
+        RuntimeError,
+        match="Expected calls of one structure, got for x: list of 2 in call 1, list of 1 in call 0",
+    ):
         observer.infer_dynamic_shapes()
     observer = InputObserver()
     with observer(model):
@@ -488,9 +522,11 @@ def test_another_signature_needs_another_observer():
     add = Add()
     with observer(add):
         add(torch.rand(1), torch.rand(1))
-    with pytest.raises(ValueError, match=r"Expected a method with the arguments \(x, y\) observed before"):
-        with observer(Llm()):
-            pass
+    with (
+        pytest.raises(ValueError, match=r"Expected a method with the arguments \(x, y\) observed before"),
+        observer(Llm()),
+    ):
+        pass
 
 
 def test_everything_works_inside_and_outside_of_registration():
@@ -510,4 +546,5 @@ def test_multimodal_without_a_value_still_infers():
         model(input_ids=torch.ones(2, 5), pixel_values=torch.rand(2, 3, 8, 8))
         model(input_ids=torch.ones(3, 1), past_key_values=cache_of(5, batch=3))
     full = observer.infer_arguments(1)
-    assert full["pixel_values"].shape == (3, 3, 8, 8) and full["pixel_values"].abs().sum() == 0
+    assert full["pixel_values"].shape == (3, 3, 8, 8)
+    assert full["pixel_values"].abs().sum() == 0

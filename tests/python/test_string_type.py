@@ -7,14 +7,18 @@ import numpy as np
 import pytest
 import torch
 from cache_corpus import cache_utils, encoder_decoder, has, layered, linear_layer, make
+from fairlead.caches import make_dynamic_cache, make_static_cache
 
 from fairlead import string_type
-from fairlead.caches import make_dynamic_cache, make_static_cache
 
 I = torch.arange(6, dtype=torch.int64).reshape(2, 3)  # noqa: E741
 F = torch.zeros(1, 2, 3, 4)
 NAN = float("nan")
-SHAPE, STATS, DEVICE = {"with_shape": True}, {"with_shape": True, "with_min_max": True}, {"with_shape": True, "with_device": True}
+SHAPE, STATS, DEVICE = (
+    {"with_shape": True},
+    {"with_shape": True, "with_min_max": True},
+    {"with_shape": True, "with_device": True},
+)
 
 
 @dataclasses.dataclass
@@ -101,9 +105,12 @@ def test_rows(obj, options, text):
 @pytest.mark.parametrize(
     ("dtype", "code"),
     [
-        ("float32", 1), ("uint8", 2), ("int8", 3), ("uint16", 4), ("int16", 5), ("int32", 6), ("int64", 7), ("bool", 9),
-        ("float16", 10), ("float64", 11), ("uint32", 12), ("uint64", 13), ("complex64", 14), ("complex128", 15),
-        ("bfloat16", 16), ("float8_e4m3fn", 17), ("float8_e4m3fnuz", 18), ("float8_e5m2", 19), ("float8_e5m2fnuz", 20),
+        ("float32", 1), ("uint8", 2), ("int8", 3), ("uint16", 4), ("int16", 5), ("int32", 6), ("int64", 7),
+        ("bool", 9),
+        ("float16", 10), ("float64", 11), ("uint32", 12), ("uint64", 13), ("complex64", 14),
+        ("complex128", 15), ("bfloat16", 16),
+        ("float8_e4m3fn", 17), ("float8_e4m3fnuz", 18), ("float8_e5m2", 19),
+        ("float8_e5m2fnuz", 20),
     ],
 )  # fmt: skip
 def test_dtype_codes(dtype, code):
@@ -112,8 +119,14 @@ def test_dtype_codes(dtype, code):
 
 def test_caches():
     kv = "T1s1x2x3x4"
-    assert string_type(make_dynamic_cache([(F, F)]), with_shape=True) == f"DynamicCache(key_cache=#1[{kv}], value_cache=#1[{kv}])"
-    assert string_type(make_static_cache([(F, F)]), with_shape=True) == f"StaticCache(key_cache=#1[{kv}], value_cache=#1[{kv}])"
+    assert (
+        string_type(make_dynamic_cache([(F, F)]), with_shape=True)
+        == f"DynamicCache(key_cache=#1[{kv}], value_cache=#1[{kv}])"
+    )
+    assert (
+        string_type(make_static_cache([(F, F)]), with_shape=True)
+        == f"StaticCache(key_cache=#1[{kv}], value_cache=#1[{kv}])"
+    )
     text = string_type(encoder_decoder())
     inner = "DynamicCache(key_cache=#2[T1r4,T1r4], value_cache=#2[T1r4,T1r4])"
     assert text == f"EncoderDecoderCache(self_attention_cache={inner}, cross_attention_cache={inner})"
@@ -125,14 +138,19 @@ def test_layers():
     value = torch.zeros(1, 2, 3, 5)
     mixed = make_dynamic_cache([(F, value)] * 2, ["DynamicSlidingWindowLayer", "DynamicLayer"])
     pair = "T1s1x2x3x4, T1s1x2x3x5"
-    assert string_type(mixed, with_shape=True) == f"DynamicCache(DynamicSlidingWindowLayer({pair}), DynamicLayer({pair}))"
+    assert (
+        string_type(mixed, with_shape=True)
+        == f"DynamicCache(DynamicSlidingWindowLayer({pair}), DynamicLayer({pair}))"
+    )
     layer = "keys=T1s1x2x3x4, values=T1s1x2x3x5"
     assert string_type(mixed.layers[0], with_shape=True) == f"DynamicSlidingWindowLayer({layer})"
     assert string_type(mixed.layers[1], with_shape=True) == f"DynamicLayer({layer})"
     assert string_type(make_static_cache([(F, value)]).layers[0], with_shape=True) == f"StaticLayer({layer})"
 
 
-@pytest.mark.skipif(not has("LinearAttentionLayer"), reason="this Transformers has no linear attention layers")
+@pytest.mark.skipif(
+    not has("LinearAttentionLayer"), reason="this Transformers has no linear attention layers"
+)
 def test_linear_attention():
     text = string_type(layered(linear_layer()), with_shape=True)
     assert text == "DynamicCache(LinearAttentionLayer(conv_states=T1s2x6x4, recurrent_states=T1s2x2x4x4))"
@@ -149,7 +167,10 @@ def test_model_outputs_and_batches():
     from transformers import BatchEncoding
     from transformers.modeling_outputs import BaseModelOutput
 
-    assert string_type(BaseModelOutput(last_hidden_state=I), with_shape=True) == "BaseModelOutput(last_hidden_state:T7s2x3)"
+    assert (
+        string_type(BaseModelOutput(last_hidden_state=I), with_shape=True)
+        == "BaseModelOutput(last_hidden_state:T7s2x3)"
+    )
     assert string_type(BatchEncoding({"a": I}), with_shape=True) == "BatchEncoding(data=dict(a:T7s2x3))"
 
 

@@ -1,6 +1,6 @@
 // Pooling to a given output size.
 #include "fairlead/onnx/families.h"
-#include "fairlead/onnx/ops/kernel_dtype.h"
+#include "fairlead/onnx/kernels.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -69,7 +69,7 @@ Val pool_axis(Lowering& b, Val x, std::int64_t axis, std::int64_t rank, Expr in,
 // aten::_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor; 1d and 3d alike
 template <std::size_t kCount>
 void lower_avg(Lowering& b) {
-  const Dtype d = wide_dtype(b.out_dtype());
+  const Dtype d = work_dtype(b.out_dtype());
   const Shape& shape = b.shape(0);
   const std::size_t r = shape.size();
   // Whole windows of a constant size are a plain pool.
@@ -143,7 +143,7 @@ void lower_max_indices(Lowering& b, Val x) {
 // aten::adaptive_max_pool2d(Tensor self, int[2] output_size) -> (Tensor, Tensor); 1d and 3d alike
 template <std::size_t kCount>
 void lower_max(Lowering& b) {
-  const Dtype d = wide_dtype(b.out_dtype());
+  const Dtype d = work_dtype(b.out_dtype());
   Val x = b.in(0, d);
   if (b.result_used(1)) return lower_max_indices<kCount>(b, x);
   const Shape& shape = b.shape(0);

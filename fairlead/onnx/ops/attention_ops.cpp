@@ -7,15 +7,18 @@
 namespace fairlead::onnx {
 namespace {
 
-// aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None,
-//   float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor
+// aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor?
+// attn_mask=None,
+//   float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) ->
+//   Tensor
 //
-// A row whose mask is false everywhere gives zeros in PyTorch and NaN in a plain softmax. A boolean mask
-// becomes an additive one of the lowest finite value, so that such a row is an average instead of NaN;
-// eager's zeros are restored by `masked_rows` where the mask can have such rows.
+// A row whose mask is false everywhere gives zeros in PyTorch and NaN in a plain softmax. A boolean
+// mask becomes an additive one of the lowest finite value, so that such a row is an average instead
+// of NaN; eager's zeros are restored by `masked_rows` where the mask can have such rows.
 Val additive(Lowering& b, Val mask, Dtype d) {
   if (b.dtype_of(mask) != Dtype::kBool) return b.cast(mask, d);
-  return b.op("Where", {mask, b.scalar(0, d), b.scalar(-std::numeric_limits<double>::infinity(), d)});
+  return b.op("Where",
+              {mask, b.scalar(0, d), b.scalar(-std::numeric_limits<double>::infinity(), d)});
 }
 
 // Heads of k and v repeated for grouped queries: [b, kv, s, d] -> [b, heads, s, d].
@@ -33,19 +36,33 @@ Val repeat_heads(Lowering& b, Val v, const Shape& shape, Expr heads) {
   return b.reshape(expanded, wide, flat);
 }
 
-void lower_sdpa(Lowering& b) {
+// Where an overload keeps its arguments.
+struct Places {
+  std::size_t mask, causal, scale;
+  int grouped;  // -1: heads always agree
+};
+
+struct Attention {
+  Val output, logsumexp;
+};
+
+Val minus_infinity(Lowering& b, Dtype d) {
+  return b.scalar(-std::numeric_limits<double>::infinity(), d);
+}
+
+Attention attend(Lowering& b, const Places& at, bool logsumexp) {
   const Dtype d = b.out_dtype();
   const Shape& query = b.shape(0);
   const std::size_t r = query.size();
-  Val q = b.in(0), k = b.in(1), v = b.in(2);
-  if (b.flag(7)) {
+  Val q = b.in(0, d), k = b.in(1, d), v = b.in(2, d);
+  if (at.grouped >= 0 && b.flag(static_cast<std::size_t>(at.grouped))) {
     k = repeat_heads(b, k, b.shape(1), query[r - 3]);
     v = repeat_heads(b, v, b.shape(2), query[r - 3]);
   }
   const Expr width = query[r - 1];
   Val scale;
-  if (b.has(6)) {
-    scale = b.in(6, d);
+  if (b.has(at.scale)) {
+    scale = b.in(at.scale, d);
   } else if (is_const(width)) {
     scale = b.scalar(1 / std::sqrt(static_cast<double>(width->value)), d);
   } else {
@@ -56,37 +73,85 @@ void lower_sdpa(Lowering& b) {
   std::swap(perm[r - 1], perm[r - 2]);
   Val scores = b.op("MatMul", {b.op("Mul", {q, scale}), b.transpose(k, perm)});
   bool masked = false;
-  if (b.flag(5)) {
+  if (b.flag(at.causal)) {
     // Causal: row i sees keys up to i.
-    const Val rows = b.unsqueeze(b.op("Range", {b.size_scalar(b.expr(0)), b.size_scalar(query[r - 2]), b.size_scalar(b.expr(1))}), {1});
-    const Val cols = b.op("Range", {b.size_scalar(b.expr(0)), b.size_scalar(b.shape(1)[r - 2]), b.size_scalar(b.expr(1))});
-    scores = b.op("Add", {scores, additive(b, b.op("LessOrEqual", {cols, rows}), d)});
-  } else if (b.has(3)) {
-    scores = b.op("Add", {scores, additive(b, b.in(3), d)});
+    const auto range = [&](Expr end) {
+      return b.op("Range",
+                  {b.size_scalar(b.expr(0)), b.size_scalar(end), b.size_scalar(b.expr(1))});
+    };
+    const Val rows = b.unsqueeze(range(query[r - 2]), {1});
+    const Val seen = b.op("LessOrEqual", {range(b.shape(1)[r - 2]), rows});
+    scores = b.op("Add", {scores, additive(b, seen, d)});
+  } else if (b.has(at.mask)) {
+    scores = b.op("Add", {scores, additive(b, b.in(at.mask), d)});
     masked = true;
   }
+  Attention result;
   Val weights = b.op("Softmax", {scores}, {attr("axis", -1)});
   if (masked) {
     // PyTorch gives zeros for a row that sees nothing; softmax gives NaN there.
-    const Val seen = b.dtype(3) == Dtype::kBool
-                         ? b.in(3)
-                         : b.op("Greater", {b.in(3), b.scalar(-std::numeric_limits<double>::infinity(), b.dtype(3))});
-    const Val any = b.cast(b.reduce("ReduceMax", b.cast(seen, Dtype::kInt32), {-1}, true), Dtype::kBool);
+    const Val seen = b.dtype(at.mask) == Dtype::kBool
+                         ? b.in(at.mask)
+                         : b.op("Greater", {b.in(at.mask, d), minus_infinity(b, d)});
+    const Val any =
+        b.cast(b.reduce("ReduceMax", b.cast(seen, Dtype::kInt32), {-1}, true), Dtype::kBool);
     weights = b.op("Where", {any, weights, b.scalar(0, d)});
   }
-  b.result(b.op("MatMul", {weights, v}));
+  result.output = b.op("MatMul", {weights, v});
+  if (logsumexp) result.logsumexp = b.reduce("ReduceLogSumExp", scores, {-1}, false);
+  return result;
+}
+
+void lower_sdpa(Lowering& b) {
+  if (b.has(4) && b.number(4) > 0) b.unsupported("dropout; call model.eval() first");
+  b.result(attend(b, {3, 5, 6, 7}, false).output);
+}
+
+// aten::_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value,
+//   float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None)
+//   -> (Tensor output, Tensor logsumexp)
+void lower_flash(Lowering& b) {
+  if (b.has(3) && b.number(3) > 0) b.unsupported("dropout; call model.eval() first");
+  const Attention a = attend(b, {5, 4, 6, -1}, b.result_used(1));
+  b.result(0, a.output);
+  if (b.result_used(1)) b.result(1, a.logsumexp);
+}
+
+// Softmax or LogSoftmax along argument 1, in the dtype of the result; a number is a row of one.
+Val along_axis(Lowering& b, std::string_view op, Val x) {
+  if (b.rank(0) > 0) return b.op(op, {x}, {attr("axis", b.axis(1))});
+  return b.squeeze(b.op(op, {b.unsqueeze(x, {0})}, {attr("axis", 0)}), {0});
 }
 
 // aten::_softmax(Tensor self, int dim, bool half_to_float) -> Tensor
-void lower_softmax(Lowering& b) {
+void lower_softmax(Lowering& b) { b.result(along_axis(b, "Softmax", b.in(0, b.out_dtype()))); }
+
+// aten::_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor
+void lower_log_softmax(Lowering& b) {
+  b.result(along_axis(b, "LogSoftmax", b.in(0, b.out_dtype())));
+}
+
+// aten::_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor: zeros where all is
+// -inf
+void lower_safe_softmax(Lowering& b) {
   const Val x = b.in(0, b.out_dtype());
-  b.result(b.rank(0) == 0 ? b.op("Softmax", {b.unsqueeze(x, {0})}, {attr("axis", 0)})
-                          : b.op("Softmax", {x}, {attr("axis", b.axis(1))}));
+  const Dtype d = b.dtype_of(x);
+  const Val y = along_axis(b, "Softmax", x);
+  Val top = x;
+  if (b.rank(0) > 0) top = b.reduce("ReduceMax", x, {b.axis(1)}, true);
+  b.result(b.op("Where", {b.op("Equal", {top, minus_infinity(b, d)}), b.scalar(0, d), y}));
 }
 
 constexpr OpRow kRows[] = {
+    {"aten._log_softmax.default", lower_log_softmax, "LogSoftmax", ""},
+    {"aten._safe_softmax.default", lower_safe_softmax, "Softmax, Where", ""},
+    {"aten._scaled_dot_product_flash_attention_for_cpu.default", lower_flash,
+     "MatMul, Softmax, MatMul", "no dropout"},
     {"aten._softmax.default", lower_softmax, "Softmax", ""},
-    {"aten.scaled_dot_product_attention.default", lower_sdpa, "MatMul, Softmax, MatMul", "no dropout"},
+    {"aten.log_softmax.int", lower_log_softmax, "LogSoftmax", ""},
+    {"aten.scaled_dot_product_attention.default", lower_sdpa, "MatMul, Softmax, MatMul",
+     "no dropout"},
+    {"aten.softmax.int", lower_softmax, "Softmax", ""},
 };
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "fairlead/onnx/families.h"
-#include "fairlead/onnx/ops/kernel_dtype.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -37,10 +36,9 @@ Val padded(Lowering& b, Val x, const std::vector<Expr>& padding) {
 //   SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor
 void lower_convolution(Lowering& b) {
   if (!is_float(b.out_dtype())) b.unsupported("expected floating-point numbers");
-  const Dtype d = kernel_dtype(b.out_dtype());
   const std::size_t count = static_cast<std::size_t>(b.rank(1)) - 2;
   const bool transposed = b.flag(6);
-  Val x = b.in(0, d);
+  Val x = b.in(0);
   std::vector<Expr> padding = spatial(b, 4, count);
   if (!transposed &&
       !std::all_of(padding.begin(), padding.end(), [](Expr e) { return is_const(e); })) {
@@ -64,8 +62,8 @@ void lower_convolution(Lowering& b) {
     attributes.push_back(
         attr("output_padding", constants(b, spatial(b, 7, count), "output padding")));
   }
-  b.result(b.op(transposed ? "ConvTranspose" : "Conv", {x, b.in(1, d), b.in(2, d)},
-                std::move(attributes)));
+  b.result(
+      b.op(transposed ? "ConvTranspose" : "Conv", {x, b.in(1), b.in(2)}, std::move(attributes)));
 }
 
 constexpr OpRow kRows[] = {

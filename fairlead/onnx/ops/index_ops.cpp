@@ -57,16 +57,6 @@ void lower_nonzero(Lowering& b) {
   b.result(b.transpose(b.op("NonZero", {b.in(0, Dtype::kBool)}), {1, 0}));
 }
 
-// aten::nonzero_numpy(Tensor self) -> Tensor[]
-void lower_nonzero_numpy(Lowering& b) {
-  if (b.rank(0) == 0) b.unsupported("the places of a tensor without dimensions");
-  const Val places = b.op("NonZero", {b.in(0, Dtype::kBool)});
-  for (std::size_t k = 0; k < b.result_count(); ++k) {
-    const Val at = b.size_scalar(b.expr(static_cast<std::int64_t>(k)));
-    b.result(k, b.op("Gather", {places, at}, {attr("axis", 0)}));
-  }
-}
-
 // aten::masked_select(Tensor self, Tensor mask) -> Tensor: both are broadcast together
 void lower_masked_select(Lowering& b) {
   const Shape both = broadcast(b, b.shape(0), b.shape(1));
@@ -85,8 +75,6 @@ constexpr OpRow kRows[] = {
     {"aten.index_select.default", lower_index_select, "Gather", ""},
     {"aten.masked_select.default", lower_masked_select, "Compress", ""},
     {"aten.nonzero.default", lower_nonzero, "NonZero", "not of a tensor without dimensions"},
-    {"aten.nonzero_numpy.default", lower_nonzero_numpy, "NonZero",
-     "not of a tensor without dimensions"},
     {"aten.take.default", lower_take, "Gather", ""},
 };
 

@@ -85,9 +85,6 @@ void lower_diag_embed(Lowering& b) {
   b.result(b.transpose(scatter_nd(b, zeros, d.places, src), inverse(d.perm)));
 }
 
-// aten::diag(Tensor self, int diagonal=0) -> Tensor
-void lower_diag(Lowering& b) { b.rank(0) == 1 ? lower_diag_embed(b) : lower_diagonal(b); }
-
 // aten::trace(Tensor self) -> Tensor
 void lower_trace(Lowering& b) {
   const Expr n = b.pool().min(b.shape(0)[0], b.shape(0)[1]);
@@ -289,7 +286,6 @@ constexpr OpRow kRows[] = {
     {"aten.as_strided_copy.default", lower_as_strided, "Gather", kDense},
     {"aten.as_strided_scatter.default", lower_as_strided_scatter, "ScatterND", kDense},
     {"aten.block_diag.default", lower_block_diag, "Concat", ""},
-    {"aten.diag.default", lower_diag, "GatherND, ScatterND", ""},
     {"aten.diag_embed.default", lower_diag_embed, "ScatterND", ""},
     {"aten.diagonal.default", lower_diagonal, "GatherND", ""},
     {"aten.diagonal_copy.default", lower_diagonal, "GatherND", ""},

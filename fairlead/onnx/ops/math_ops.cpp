@@ -241,6 +241,7 @@ constexpr OpRow kRows[] = {
     {"aten.float_power.Tensor_Scalar", lower_float_power, "Pow", ""},
     {"aten.float_power.Tensor_Tensor", lower_float_power, "Pow", ""},
     {"aten.floor_divide.Scalar", lower_floor_divide, "Mod, Sub, Div", ""},
+    {"aten.floor_divide.Tensor", lower_floor_divide, "Mod, Sub, Div", ""},
     {"aten.floor_divide.default", lower_floor_divide, "Mod, Sub, Div", ""},
     {"aten.fmax.default", lower_fmax<"Max", "Or">, "Max, IsNaN, Where", ""},
     {"aten.fmin.default", lower_fmax<"Min", "And">, "Min, IsNaN, Where", ""},

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "fairlead/onnx/families.h"
-#include "fairlead/onnx/ops/kernel_dtype.h"
+#include "fairlead/onnx/kernels.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -50,11 +50,11 @@ Val affine(Lowering& b, Val y, Val weight, Val bias) {
 //   -> (Tensor, Tensor, Tensor)
 void lower_layer_norm(Lowering& b) {
   const std::vector<Expr> dims = b.integers(1);
-  const Dtype d = b.out_dtype() == Dtype::kBfloat16 ? Dtype::kFloat32 : b.out_dtype();
+  const Dtype d = b.out_dtype();
   const double eps = b.number(4, 1e-5);
   if (b.result_used(1) || b.result_used(2)) {
-    const Normal n = normalize(b, b.in(0, wide_dtype(d)), last_axes(b.rank(0), dims.size()), eps);
-    const Dtype w = wide_dtype(d);
+    const Normal n = normalize(b, b.in(0, work_dtype(d)), last_axes(b.rank(0), dims.size()), eps);
+    const Dtype w = work_dtype(d);
     b.result(0, affine(b, n.y, b.in(2, w), b.in(3, w)));
     b.result(1, n.mean);
     return b.result(2, n.rstd);
@@ -83,12 +83,13 @@ double machine_epsilon(Dtype d) {
 // Tensor aten::_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) ->
 // (Tensor, Tensor)
 void lower_rms_norm(Lowering& b) {
-  const Dtype d = wide_dtype(b.out_dtype());
+  const Dtype d = work_dtype(b.out_dtype());
   const auto axes = last_axes(b.rank(0), b.integers(1).size());
   const double eps =
       b.has(3) ? b.number(3) : machine_epsilon(d == b.out_dtype() ? d : Dtype::kFloat32);
   const Val x = b.in(0, d);
-  const Val mean = b.reduce("ReduceMean", b.op("Mul", {x, x}), axes, true);
+  // Pow, ReduceMean, Add, Sqrt, Div, Mul: the spelling that ONNX Runtime fuses into one kernel.
+  const Val mean = b.reduce("ReduceMean", b.op("Pow", {x, b.scalar(2.0, d)}), axes, true);
   const Val scale = b.op("Sqrt", {b.op("Add", {mean, b.scalar(eps, d)})});
   const Val y = b.op("Div", {x, scale});
   b.result(b.has(2) ? b.op("Mul", {y, b.in(2, d)}) : y);
@@ -119,7 +120,7 @@ Val group_normalized(Lowering& b, Val x, Expr groups, double eps) {
 // eps=1e-05,
 //   bool cudnn_enabled=True) -> Tensor
 void lower_group_norm(Lowering& b) {
-  const Dtype d = wide_dtype(b.out_dtype());
+  const Dtype d = work_dtype(b.out_dtype());
   const Val y = group_normalized(b, b.in(0, d), b.integer(1), b.number(4, 1e-5));
   const int r = b.rank(0);
   b.result(affine(b, y, b.has(2) ? per_channel(b, b.in(2, d), r) : Val{},
@@ -130,7 +131,7 @@ void lower_group_norm(Lowering& b) {
 // HxW, int group,
 //   float eps) -> (Tensor, Tensor, Tensor)
 void lower_native_group_norm(Lowering& b) {
-  const Dtype d = wide_dtype(b.out_dtype());
+  const Dtype d = work_dtype(b.out_dtype());
   const Expr groups = b.integer(6);
   const int r = b.rank(0);
   const Val x = b.in(0, d);
@@ -164,7 +165,7 @@ struct BatchArgs {
 };
 
 void batch_norm(Lowering& b, const BatchArgs& at) {
-  const Dtype d = wide_dtype(b.out_dtype());
+  const Dtype d = work_dtype(b.out_dtype());
   const Val x = b.in(0, d);
   const double eps = b.number(at.eps);
   if ((at.training >= 0 && b.flag(static_cast<std::size_t>(at.training))) || !b.has(at.mean)) {
@@ -197,7 +198,7 @@ void lower_batch_norm_eval(Lowering& b) { batch_norm(b, {3, 4, 6, -1}); }
 // training,
 //   float momentum, float eps) -> (Tensor, Tensor, Tensor)
 void lower_batch_norm_no_stats(Lowering& b) {
-  const Dtype d = wide_dtype(b.out_dtype());
+  const Dtype d = work_dtype(b.out_dtype());
   batch_statistics(b, b.in(0, d), b.in(1, d), b.in(2, d), b.number(5));
 }
 
@@ -205,7 +206,7 @@ void lower_batch_norm_no_stats(Lowering& b) {
 // running_var,
 //   bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor
 void lower_instance_norm(Lowering& b) {
-  const Dtype d = wide_dtype(b.out_dtype());
+  const Dtype d = work_dtype(b.out_dtype());
   const double eps = b.number(7, 1e-5);
   if (!b.flag(5)) return batch_norm(b, {3, 4, 7, -1});
   if (b.has(3)) b.unsupported("training mode moves running averages; call model.eval() first");
@@ -226,7 +227,7 @@ void lower_instance_norm(Lowering& b) {
 
 // aten::_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)
 void lower_weight_norm(Lowering& b) {
-  const Dtype d = wide_dtype(b.out_dtype());
+  const Dtype d = work_dtype(b.out_dtype());
   const std::int64_t axis = b.has(2) ? b.axis(2) : 0;
   std::vector<std::int64_t> axes;
   for (int k = 0; k < b.rank(0); ++k) {

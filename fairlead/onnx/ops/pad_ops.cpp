@@ -6,18 +6,6 @@
 namespace fairlead::onnx {
 namespace {
 
-// What Pad has a kernel for; the others travel in a wider type.
-Dtype pad_dtype(Dtype d) {
-  switch (d) {
-    case Dtype::kBfloat16:
-      return Dtype::kFloat32;
-    case Dtype::kInt16:
-      return Dtype::kInt32;
-    default:
-      return d;
-  }
-}
-
 // PyTorch lists (before, after) from the last dimension on; ONNX lists all befores, then all
 // afters.
 struct Pads {
@@ -49,9 +37,9 @@ Val pads_tensor(Lowering& b, const Pads& pads) {
 void pad_constant(Lowering& b, std::size_t value) {
   const Pads pads = read_pads(b);
   if (pads.none) return b.result(b.in(0));
-  const Dtype d = pad_dtype(b.out_dtype());
+  const Dtype d = b.out_dtype();
   const Val fill = b.has(value) ? b.in(value, d) : b.scalar(0, d);
-  b.result(b.op("Pad", {b.in(0, d), pads_tensor(b, pads), fill}));
+  b.result(b.op("Pad", {b.in(0), pads_tensor(b, pads), fill}));
 }
 
 enum class Mode : std::uint8_t { kReflect, kEdge, kWrap };
@@ -78,8 +66,7 @@ void pad_by(Lowering& b, Mode mode) {
   const Pads pads = read_pads(b);
   if (pads.none) return b.result(b.in(0));
   if (pads.constant && !pads.negative && mode != Mode::kWrap) {
-    const Dtype d = pad_dtype(b.out_dtype());
-    return b.result(b.op("Pad", {b.in(0, d), pads_tensor(b, pads)},
+    return b.result(b.op("Pad", {b.in(0), pads_tensor(b, pads)},
                          {attr("mode", mode == Mode::kReflect ? "reflect" : "edge")}));
   }
   Val x = b.in(0);

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "fairlead/onnx/families.h"
-#include "fairlead/onnx/ops/kernel_dtype.h"
+#include "fairlead/onnx/kernels.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -104,8 +104,9 @@ Val plane_index(Lowering& b, Val index, const Windows& w, bool padded) {
 //   int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor); 1d and 3d alike
 template <std::size_t kCount>
 void lower_max_pool(Lowering& b) {
-  const Dtype d = is_float(b.out_dtype()) ? kernel_dtype(b.out_dtype()) : Dtype::kFloat64;
-  const Dtype work = b.out_dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : d;
+  // Doubles hold the integers that have no kernel of their own.
+  const Dtype work =
+      is_float(b.out_dtype()) ? kernel_dtype("MaxPool", b.out_dtype()) : Dtype::kFloat64;
   const Windows w = read_windows(b, kCount, 4, 5);
   const bool batched = b.rank(0) == static_cast<int>(kCount) + 2;
   Val x = b.in(0, work);
@@ -152,7 +153,7 @@ Val counted(Lowering& b, const Windows& w, std::size_t k, bool with_padding, Dty
 // of the zero-padded input is scaled to the count that PyTorch divides by.
 template <std::size_t kCount>
 void lower_avg_pool(Lowering& b) {
-  const Dtype d = kernel_dtype(b.out_dtype());
+  const Dtype d = kernel_dtype("AveragePool", b.out_dtype());
   const Windows w = read_windows(b, kCount, -1, 4);
   const bool batched = b.rank(0) == static_cast<int>(kCount) + 2;
   const bool with_padding = b.flag(5, true);

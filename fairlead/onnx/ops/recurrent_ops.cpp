@@ -1,6 +1,6 @@
 // Recurrent layers.
 #include "fairlead/onnx/families.h"
-#include "fairlead/onnx/ops/kernel_dtype.h"
+#include "fairlead/onnx/kernels.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -11,6 +11,7 @@ namespace {
 struct Cell {
   std::string_view op;
   std::vector<std::size_t> order;
+  std::string_view activation = {};
 };
 
 Val reorder(Lowering& b, Val v, const Cell& cell, std::int64_t hidden) {
@@ -44,7 +45,7 @@ void recurrent(Lowering& b, const Cell& cell) {
   const Inputs params = b.ins(2);
   const std::size_t each = biases ? 4 : 2;
   if (params.size() != layers * directions * each) b.unsupported("projections (proj_size)");
-  const Dtype d = kernel_dtype(b.out_dtype());
+  const Dtype d = kernel_dtype(cell.op, b.out_dtype());
 
   const Inputs states = lstm ? b.ins(1) : Inputs{b.in(1)};
   const Shape& input = b.shape(0);
@@ -79,12 +80,12 @@ void recurrent(Lowering& b, const Cell& cell) {
     Attributes attributes = {attr("hidden_size", hidden),
                              attr("direction", directions == 2 ? "bidirectional" : "forward")};
     if (cell.op == "GRU") attributes.push_back(attr("linear_before_reset", 1));
-    if (cell.op == "Relu") {
-      attributes.push_back({"activations", std::vector<std::string>(directions, "Relu")});
+    if (!cell.activation.empty()) {
+      attributes.push_back(
+          {"activations", std::vector<std::string>(directions, std::string(cell.activation))});
     }
     const std::vector<Dtype> dtypes(lstm ? 3 : 2, d);
-    const Inputs out =
-        b.ops(cell.op == "Relu" ? "RNN" : cell.op, inputs, dtypes, std::move(attributes));
+    const Inputs out = b.ops(cell.op, inputs, dtypes, std::move(attributes));
     // [sequence, directions, batch, hidden] -> [sequence, batch, directions*hidden]
     if (directions == 1) {
       x = b.squeeze(out[0], {1});
@@ -103,12 +104,11 @@ void recurrent(Lowering& b, const Cell& cell) {
 void lower_lstm(Lowering& b) { recurrent(b, {"LSTM", {0, 3, 1, 2}}); }
 void lower_gru(Lowering& b) { recurrent(b, {"GRU", {1, 0, 2}}); }
 void lower_rnn_tanh(Lowering& b) { recurrent(b, {"RNN", {0}}); }
-void lower_rnn_relu(Lowering& b) { recurrent(b, {"Relu", {0}}); }
+void lower_rnn_relu(Lowering& b) { recurrent(b, {"RNN", {0}, "Relu"}); }
 
 constexpr OpRow kRows[] = {
-    {"aten.gru.input", lower_gru, "GRU", "no packed sequences; float64 computes in float32"},
-    {"aten.lstm.input", lower_lstm, "LSTM",
-     "no packed sequences, no projections; float64 computes in float32"},
+    {"aten.gru.input", lower_gru, "GRU", "no packed sequences"},
+    {"aten.lstm.input", lower_lstm, "LSTM", "no packed sequences, no projections"},
     {"aten.rnn_relu.input", lower_rnn_relu, "RNN",
      "no packed sequences; float64 computes in float32"},
     {"aten.rnn_tanh.input", lower_rnn_tanh, "RNN",

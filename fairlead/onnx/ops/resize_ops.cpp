@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "fairlead/onnx/families.h"
-#include "fairlead/onnx/ops/kernel_dtype.h"
+#include "fairlead/onnx/kernels.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -219,7 +219,7 @@ void interpolate(Lowering& b, std::size_t count, bool cubic, std::size_t align, 
   if (!is_float(b.out_dtype())) b.unsupported("interpolation of integers");
   const std::vector<Axis> axes = read_axes(b, count, scales);
   const bool align_corners = b.flag(align);
-  const Dtype d = wide_dtype(b.out_dtype());
+  const Dtype d = work_dtype(b.out_dtype());
   Val x = b.in(0, d);
   bool native = d == Dtype::kFloat32;
   bool same = true;
@@ -310,7 +310,7 @@ Val filter_matrix(Lowering& b, const Axis& a, bool align_corners, bool cubic, Dt
 //   float? scales_w=None) -> Tensor: a product with one matrix per dimension
 void antialiased(Lowering& b, bool cubic, Scales scales) {
   if (!is_float(b.out_dtype())) b.unsupported("interpolation of integers");
-  const Dtype d = wide_dtype(b.out_dtype());
+  const Dtype d = work_dtype(b.out_dtype());
   const std::vector<Axis> axes = read_axes(b, 2, scales);
   const bool align_corners = b.flag(2);
   Val x = b.in(0, d);

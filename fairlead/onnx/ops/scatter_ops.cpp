@@ -221,24 +221,61 @@ void lower_put(Lowering& b) {
   b.result(b.op("Reshape", {written, b.shape_tensor(b.shape(0))}));
 }
 
+// A mask and its shape, before it was expanded where an operator of the graph did that.
+struct Mask {
+  Val value;
+  Shape shape;
+};
+
+Mask narrow_mask(Lowering& b, ValueId id, Val wide) {
+  for (const auto& node : b.graph().nodes) {
+    if (&node == &b.node()) break;
+    if (node.outputs.size() != 1 || node.outputs[0] != id) continue;
+    if (node.op != "aten.expand.default") break;
+    return {b.value(node.args[0].value), b.graph().values[node.args[0].value].shape};
+  }
+  return {wide, b.graph().values[id].shape};
+}
+
 // aten::masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor
 //
 // The true places of the mask take the elements of the source in order. A mask that is the same
-// along the last dimensions (it was expanded) takes whole rows.
+// along the last dimensions takes whole rows: places are found for the rows only.
 void lower_masked_scatter(Lowering& b) {
   const Shape both = broadcast(b, b.shape(0), b.shape(1));
   const Val self = b.expand(b.in(0), b.shape(0), both);
-  Val mask = b.in(1, Dtype::kBool);
+  const Val source = b.in(2, b.out_dtype());
   if (both.empty()) {
-    const Val first =
-        b.slice(b.op("Reshape", {b.in(2), b.ints({-1})}), 0, b.ints({0}), b.ints({1}));
-    return b.result(choose(b, mask, b.squeeze(first, {0}), self));
+    const Val flat = b.op("Reshape", {source, b.ints({-1})});
+    const Val first = b.squeeze(b.slice(flat, 0, b.ints({0}), b.ints({1})), {0});
+    return b.result(choose(b, b.in(1, Dtype::kBool), first, self));
   }
-  mask = b.expand(mask, b.shape(1), both);
+  const Mask narrow = narrow_mask(b, b.node().args[1].value, b.in(1));
+  // Dimensions that the mask tells apart, and those along which it is the same.
+  std::size_t lead = both.size();
+  if (narrow.shape.size() == both.size()) {
+    while (lead > 0 && is_const(narrow.shape[lead - 1], 1)) --lead;
+  }
+  const Shape rest(both.begin() + static_cast<std::ptrdiff_t>(lead), both.end());
+  const Shape& from = b.shape(2);
+  bool rows = lead > 0 && lead < both.size() && from.size() >= rest.size() &&
+              std::equal(rest.rbegin(), rest.rend(), from.rbegin());
+  for (std::size_t k = 0; rows && k < lead; ++k) rows = narrow.shape[k] == both[k];
+  Val mask, values;
+  if (rows) {
+    std::vector<std::int64_t> same;
+    for (std::size_t k = lead; k < both.size(); ++k) same.push_back(static_cast<std::int64_t>(k));
+    mask = b.squeeze(b.cast(narrow.value, Dtype::kBool), same);
+    Shape row{b.expr(-1)};
+    row.insert(row.end(), rest.begin(), rest.end());
+    values = from.size() == row.size() ? source : b.op("Reshape", {source, b.shape_tensor(row)});
+  } else {
+    mask = b.expand(b.in(1, Dtype::kBool), b.shape(1), both);
+    values = b.op("Reshape", {source, b.ints({-1})});
+  }
   const Val places = b.transpose(b.op("NonZero", {mask}), {1, 0});
   const Val count = b.op("Shape", {places}, {attr("start", 0), attr("end", 1)});
-  const Val source = b.op("Reshape", {b.in(2, b.out_dtype()), b.ints({-1})});
-  b.result(scatter_nd(b, self, places, b.slice(source, 0, b.ints({0}), count)));
+  b.result(scatter_nd(b, self, places, b.slice(values, 0, b.ints({0}), count)));
 }
 
 // ---- writes through views

@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "fairlead/onnx/families.h"
-#include "fairlead/onnx/ops/kernel_dtype.h"
+#include "fairlead/onnx/kernels.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -24,7 +24,7 @@ Val p_norm(Lowering& b, Val x, double p, const std::vector<std::int64_t>& axes, 
 }
 
 void vector_norm(Lowering& b, double p, int dim, int keepdim) {
-  const Dtype d = wide_dtype(b.out_dtype());
+  const Dtype d = work_dtype(b.out_dtype());
   std::vector<std::int64_t> axes;
   if (dim >= 0 && b.has(static_cast<std::size_t>(dim)))
     axes = b.axes(static_cast<std::size_t>(dim));

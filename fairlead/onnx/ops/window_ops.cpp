@@ -1,6 +1,5 @@
 // Windows taken apart and put together: unfold, fold, and blocks of pixels as channels.
 #include "fairlead/onnx/families.h"
-#include "fairlead/onnx/ops/kernel_dtype.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -35,11 +34,9 @@ void lower_im2col(Lowering& b) {
     shape.insert(shape.begin(), b.expr(1));
     x = b.unsqueeze(x, {0});
   }
-  const Dtype d = b.out_dtype() == Dtype::kBfloat16 ? Dtype::kFloat32 : b.out_dtype();
-  x = b.cast(x, d);
   if (padding[0] != 0 || padding[1] != 0) {
     x = b.op("Pad", {x, b.ints({0, 0, padding[0], padding[1], 0, 0, padding[0], padding[1]}),
-                     b.scalar(0, d)});
+                     b.scalar(0, b.out_dtype())});
   }
   ExprPool& p = b.pool();
   Shape apart = {shape[0], shape[1], b.expr(kernel[0]), b.expr(kernel[1]), nullptr, nullptr};
@@ -61,8 +58,7 @@ void lower_im2col(Lowering& b) {
 //   int[2] stride) -> Tensor
 void lower_col2im(Lowering& b) {
   const bool batched = b.rank(0) == 3;
-  const Dtype d = kernel_dtype(b.out_dtype());
-  Val x = b.in(0, d);
+  Val x = b.in(0);
   if (!batched) x = b.unsqueeze(x, {0});
   const auto padding = pair(b, 4);
   std::vector<Expr> size = b.integers(1);

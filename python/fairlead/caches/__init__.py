@@ -4,11 +4,13 @@ from fairlead.caches.build import make_dynamic_cache, make_encoder_decoder_cache
 from fairlead.caches.kinds import Kind, kind_of
 from fairlead.caches.register import cache_classes, register_flattening_functions
 from fairlead.caches.state import CacheContext, put_together, take_apart
+from fairlead.caches.support import describe_support
 
 __all__ = [
     "CacheContext",
     "Kind",
     "cache_classes",
+    "describe_support",
     "kind_of",
     "make_dynamic_cache",
     "make_encoder_decoder_cache",

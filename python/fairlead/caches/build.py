@@ -15,7 +15,9 @@ def _cache_utils(function: str) -> Any:
     try:
         from transformers import cache_utils
     except ImportError as error:
-        raise ImportError(f"[{function}] Expected Transformers to be installed (pip install transformers).") from error
+        raise ImportError(
+            f"[{function}] Expected Transformers to be installed (pip install transformers)."
+        ) from error
     return cache_utils
 
 
@@ -27,9 +29,15 @@ def as_pairs(function: str, key_value_pairs: Pairs) -> list[tuple[torch.Tensor, 
             raise ValueError(f"[{function}] Expected key, value, key, value ..., got {len(items)} tensors.")
         return [(items[i], items[i + 1]) for i in range(0, len(items), 2)]
     for index, item in enumerate(items):
-        ok = isinstance(item, (tuple, list)) and len(item) == 2 and all(isinstance(x, torch.Tensor) for x in item)
+        ok = (
+            isinstance(item, (tuple, list))
+            and len(item) == 2
+            and all(isinstance(x, torch.Tensor) for x in item)
+        )
         if not ok:
-            raise ValueError(f"[{function}] Expected (key, value) tensors for layer {index}, got {type(item).__name__}.")
+            raise ValueError(
+                f"[{function}] Expected (key, value) tensors for layer {index}, got {type(item).__name__}."
+            )
         if item[0].dim() != 4 or item[1].dim() != 4:
             raise ValueError(
                 f"[{function}] Expected tensors [batch, heads, length, head_dim] for layer {index}, "
@@ -110,7 +118,8 @@ def make_dynamic_cache(key_value_pairs: Pairs, cls_layers: Any = None, cls_kwarg
 
     >>> make_dynamic_cache([(torch.rand(1, 2, 3, 4), torch.rand(1, 2, 3, 4))])
 
-    `cls_layers`: one layer class (or its name) for all pairs, or one per pair; `cls_kwargs`: keyword arguments for all, or
+    `cls_layers`: one layer class (or its name) for all pairs, or one per pair; `cls_kwargs`: keyword
+    arguments for all, or
     a list with one dict per layer. A sliding layer without `sliding_window` gets the length of its keys.
     """
     name = "make_dynamic_cache"
@@ -141,7 +150,9 @@ def make_dynamic_cache(key_value_pairs: Pairs, cls_layers: Any = None, cls_kwarg
 def make_static_cache(
     key_value_pairs: Pairs, max_cache_len: int | None = None, cls_layers: Any = None, cls_kwargs: Any = None
 ) -> Any:
-    """A StaticCache of `max_cache_len` places (default: the length of the keys), filled from the left with these tensors."""
+    """A StaticCache of `max_cache_len` places (default: the length of the keys), filled from the left with
+    these tensors.
+    """
     name = "make_static_cache"
     utils = _cache_utils(name)
     pairs = as_pairs(name, key_value_pairs)
@@ -152,7 +163,8 @@ def make_static_cache(
     for index, (key, _) in enumerate(pairs):
         if key.shape[2] > max_cache_len and cls_layers is None:
             raise ValueError(
-                f"[{name}] Expected at most max_cache_len={max_cache_len} tokens, got {key.shape[2]} in layer {index}."
+                f"[{name}] Expected at most max_cache_len={max_cache_len} tokens, got {key.shape[2]} in "
+                f"layer {index}."
             )
     cache = _empty_static(utils, pairs, max_cache_len)
     if hasattr(cache, "key_cache") and not hasattr(cache, "layers"):

@@ -1,6 +1,8 @@
-"""Which objects are caches or cache layers, told by what the installed Transformers has and what the object holds.
+"""Which objects are caches or cache layers, told by what the installed Transformers has and what the object
+holds.
 
-No version number is compared anywhere: a class is a cache because it derives from one of the bases that exist, or
+No version number is compared anywhere: a class is a cache because it derives from one of the bases that
+exist, or
 because it is named like one and its instances hold per-layer state.
 """
 
@@ -14,7 +16,9 @@ class Kind(Enum):
     NOT = "not a cache"
     PAIR = "encoder-decoder"  # two caches: self_attention_cache and cross_attention_cache
     LAYERS = "layers"  # a cache with a list of layer objects
-    LISTS = "lists"  # a cache with one list of tensors per kind of state (key_cache, value_cache, conv_states)
+    LISTS = (
+        "lists"  # a cache with one list of tensors per kind of state (key_cache, value_cache, conv_states)
+    )
     LAYER = "layer"  # one layer on its own
 
 
@@ -22,7 +26,8 @@ class Kind(Enum):
 CACHE_BASES = ("Cache", "MambaCache")
 LAYER_BASES = ("CacheLayerMixin", "LinearAttentionCacheLayerMixin")
 
-# Attributes that only a cache has, used for classes that derive from none of the bases (xLSTM, Mamba2, user classes).
+# Attributes that only a cache has, used for classes that derive from none of the bases (xLSTM, Mamba2, user
+# classes).
 LIST_STATE = ("key_cache", "value_cache", "conv_states", "ssm_states", "recurrent_states", "rnn_state")
 
 _kinds: dict[type, Kind] = {}
@@ -35,22 +40,28 @@ def _named_bases(names: tuple[str, ...]) -> tuple[type, ...]:
 
 
 def cache_bases() -> tuple[type, ...]:
-    """The cache base classes of the installed Transformers; () when it is not imported (no cache can exist then)."""
+    """The cache base classes of the installed Transformers; () when it is not imported (no cache can exist
+    then).
+    """
     return _named_bases(CACHE_BASES)
 
 
 def layer_bases() -> tuple[type, ...]:
-    """The layer base classes of the installed Transformers; () in releases whose caches are lists of tensors."""
+    """The layer base classes of the installed Transformers; () where caches are lists of tensors."""
     return _named_bases(LAYER_BASES)
 
 
 def named_like_a_cache(cls: type) -> bool:
     # The name alone is not enough (functools caches, user tables): it has to be a plain class of that name.
-    return "Cache" in cls.__name__ and not issubclass(cls, (dict, list, tuple, type)) and not hasattr(cls, "forward")
+    return (
+        "Cache" in cls.__name__
+        and not issubclass(cls, (dict, list, tuple, type))
+        and not hasattr(cls, "forward")
+    )
 
 
 def kind_of(obj: object) -> Kind:
-    """kind_of(DynamicCache()) is Kind.LAYERS with the layer-based layout, Kind.LISTS with the list-based one."""
+    """kind_of(DynamicCache()) is Kind.LAYERS in the layer-based layout, Kind.LISTS in the list-based one."""
     cls = type(obj)
     kind = _kinds.get(cls)
     if kind is None:

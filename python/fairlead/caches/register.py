@@ -1,8 +1,10 @@
-"""Caches as nodes of torch's trees: registered on entry, and on exit exactly what was there before comes back.
+"""Caches as nodes of torch's trees: registered on entry, and on exit exactly what was there before comes
+back.
 
 Rules:
 1. Every cache and layer class that exists on entry is registered, subclasses of the user included.
-2. Blocks may be nested or overlap: a class is restored when the last block that covers it ends, after exceptions too.
+2. Blocks may be nested or overlap: a class is restored when the last block that covers it ends, after
+   exceptions too.
 3. What Transformers or the user had registered is put aside, not lost.
 """
 
@@ -55,7 +57,7 @@ def unflatten_cache(children: Any, context: CacheContext) -> Any:
 
 
 def flatten_cache_with_keys(cache: Any) -> tuple[list[tuple[Any, Any]], CacheContext]:
-    """The same with keys key_0, value_0, key_1 ..., which become input names such as past_key_values_key_0."""
+    """The same with keys key_0, value_0, key_1 ...: input names such as past_key_values_key_0."""
     if kind_of(cache) is Kind.PAIR:
         children, context = flatten_cache(cache)
         return [(pytree.MappingKey(name), child) for name, child in zip(PAIR, children, strict=True)], context
@@ -72,7 +74,9 @@ def _key(name: str) -> str:
 
 
 def dump_context(context: CacheContext) -> str:
-    """JSON text of a context. Configs are written out; another object kept by reference cannot be, and is named."""
+    """JSON text of a context. Configs are written out; another object kept by reference cannot be, and is
+    named.
+    """
 
     def write(data: Any) -> Any:
         if isinstance(data, list):
@@ -88,7 +92,8 @@ def dump_context(context: CacheContext) -> str:
         if isinstance(value, torch.Stream):
             return {"stream": True}
         raise NotImplementedError(
-            f"[register_flattening_functions] Expected numbers, strings, dtypes, devices and configs beside the tensors "
+            f"[register_flattening_functions] Expected numbers, strings, dtypes, devices and configs "
+            "beside the tensors "
             f"of a cache, got {type(value).__name__}, which has no JSON form."
         )
 
@@ -110,7 +115,8 @@ def cache_classes() -> list[type]:
     with contextlib.suppress(ImportError):
         import transformers.cache_utils  # noqa: F401 - the classes have to exist to be registered
     found = {cls: None for base in (*cache_bases(), *layer_bases()) for cls in _subclasses(base)}
-    # Models with a cache class of their own that derives from nothing (xLSTM): in the modeling files loaded so far.
+    # Models with a cache class of their own that derives from nothing (xLSTM): in the modeling files loaded
+    # so far.
     for name, module in list(sys.modules.items()):
         if name.startswith("transformers.models.") and ".modeling_" in name:
             for cls in list(vars(module).values()):
@@ -176,7 +182,8 @@ _allowed: set[type] = set()
 
 
 def _allow(cls: type) -> None:
-    # torch.export.load reads the example inputs of a program with torch.load, which refuses classes it does not know.
+    # torch.export.load reads the example inputs of a program with torch.load, which refuses classes it does
+    # not know.
     if cls not in torch.serialization.get_safe_globals():
         torch.serialization.add_safe_globals([cls])
         _allowed.add(cls)
@@ -223,23 +230,29 @@ def _exit(held: list[type]) -> None:
 
 
 @contextlib.contextmanager
-def register_flattening_functions(patch_transformers: Any = True, verbose: int = 0) -> Iterator[Callable[[Any], Any]]:
+def register_flattening_functions(
+    patch_transformers: Any = True, verbose: int = 0
+) -> Iterator[Callable[[Any], Any]]:
     """Inside the block torch's trees, torch.export and torch.fx can take caches apart and put them together.
 
     >>> with register_flattening_functions(patch_transformers=True):
     ...     leaves, spec = torch.utils._pytree.tree_flatten(cache)
 
-    `patch_transformers=False` (or "none") registers nothing. Yields a function that returns its argument: inputs need no
+    `patch_transformers=False` (or "none") registers nothing. Yields a function that returns its argument:
+    inputs need no
     replacement before exporting.
     """
-    choice = getattr(patch_transformers, "name", patch_transformers)  # an enum of another project: by its name
+    choice = getattr(
+        patch_transformers, "name", patch_transformers
+    )  # an enum of another project: by its name
     choice = choice.lower() if isinstance(choice, str) else choice
     names = {"yobx_patch": "yobx", "transformers_patch": "transformers"}
     choice = names.get(choice, choice) if isinstance(choice, str) else choice
     if choice not in NOTHING and choice not in EVERYTHING:
         allowed = ", ".join(repr(name) for name in (*EVERYTHING[2:], "none"))
         raise ValueError(
-            f"[register_flattening_functions] Expected True, False or one of {allowed} for patch_transformers, "
+            f"[register_flattening_functions] Expected True, False or one of {allowed} for "
+            "patch_transformers, "
             f"got {patch_transformers!r}."
         )
     if choice in NOTHING:
@@ -247,7 +260,9 @@ def register_flattening_functions(patch_transformers: Any = True, verbose: int =
         return
     held = _enter()
     if verbose:
-        print(f"[register_flattening_functions] {len(held)} classes: {', '.join(cls.__name__ for cls in held)}")
+        print(
+            f"[register_flattening_functions] {len(held)} classes: {', '.join(cls.__name__ for cls in held)}"
+        )
     try:
         yield lambda inputs: inputs
     finally:

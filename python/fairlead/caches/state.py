@@ -1,12 +1,17 @@
-"""The whole state of a cache as tensors, their names, and a JSON-like context from which the cache is rebuilt.
+"""The whole state of a cache as tensors, their names, and a JSON-like context from which the cache is
+rebuilt.
 
 Rules, for every cache class and every Transformers release:
 1. A cache is its `__dict__`. Tensors are leaves, everything else is context; nothing is dropped.
-2. Order of leaves: layer by layer, and in a layer keys, values, then other tensors in the order of its attributes.
-3. A number, dtype or device that repeats what the tensors say (batch_size, num_heads, cumulative_length while the window
-   is not full, dtype ...) is written as "derived". It follows the tensors when they are replaced by others of another
+2. Order of leaves: layer by layer, and in a layer keys, values, then other tensors in the order of its
+   attributes.
+3. A number, dtype or device that repeats what the tensors say (batch_size, num_heads, cumulative_length
+   while the window
+   is not full, dtype ...) is written as "derived". It follows the tensors when they are replaced by others
+   of another
    size, and two caches that differ only in sizes have equal contexts, as torch.export needs.
-4. Rebuilding calls no constructor: their signatures changed with almost every release, their attributes much less.
+4. Rebuilding calls no constructor: their signatures changed with almost every release, their attributes much
+   less.
 """
 
 from __future__ import annotations
@@ -40,9 +45,11 @@ SYMBOLIC = (torch.SymInt, torch.SymFloat, torch.SymBool)
 
 
 class CacheContext:
-    """What a cache is besides its tensors. `data` is JSON-like; `opaque` holds objects kept by reference (a config).
+    """What a cache is besides its tensors. `data` is JSON-like; `opaque` holds objects kept by reference (a
+    config).
 
-    `classes` holds the classes by their path: one that is defined inside a function cannot be imported by its path.
+    `classes` holds the classes by their path: one that is defined inside a function cannot be imported by
+    its path.
     """
 
     __slots__ = ("_text", "classes", "data", "opaque")
@@ -82,7 +89,9 @@ def class_at(path: str) -> type:
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         if part == "<locals>":
-            raise TypeError(f"[class_at] Expected a class that can be imported, got {path} (defined inside a function).")
+            raise TypeError(
+                f"[class_at] Expected a class that can be imported, got {path} (defined inside a function)."
+            )
         found = getattr(found, part)
     return found
 
@@ -199,10 +208,15 @@ class Encoder:
         if isinstance(value, (list, tuple, set, frozenset)):
             return self._sequence(value, path)
         if isinstance(value, dict):
-            # One state needs no number in its name: 0.conv_states, and 0.conv_states.1 only where there are several.
+            # One state needs no number in its name: 0.conv_states, and 0.conv_states.1 only where there are
+            # several.
             alone = len(value) == 1
-            items = [[key, self._value(item, path if alone else f"{path}.{key}")] for key, item in value.items()]
-            return {"dict": items} if type(value) is dict else {"dict": items, "class": self._class(type(value))}
+            items = [
+                [key, self._value(item, path if alone else f"{path}.{key}")] for key, item in value.items()
+            ]
+            return (
+                {"dict": items} if type(value) is dict else {"dict": items, "class": self._class(type(value))}
+            )
         if isinstance(value, torch.dtype):
             return {"dtype": str(value).removeprefix("torch.")}
         if isinstance(value, torch.device):
@@ -239,7 +253,9 @@ def _is_per_layer(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(_holds_tensor, value))
     if isinstance(value, dict):
-        return bool(value) and all(isinstance(k, int) for k in value) and any(map(_holds_tensor, value.values()))
+        return (
+            bool(value) and all(isinstance(k, int) for k in value) and any(map(_holds_tensor, value.values()))
+        )
     return False
 
 
@@ -328,7 +344,9 @@ class Decoder:
             else:
                 attributes[name] = self.run(item)
         for name, item in late:
-            attributes[name] = _window(attributes, item) if "window" in item else _follow(attributes, item["derived"])
+            attributes[name] = (
+                _window(attributes, item) if "window" in item else _follow(attributes, item["derived"])
+            )
         return obj
 
     def _dict(self, data: Any) -> Any:
@@ -383,7 +401,9 @@ def _window(attributes: dict[str, Any], item: Any) -> torch.Tensor:
 
 
 def take_apart(cache: Any) -> tuple[list[str], list[Any], CacheContext]:
-    """(names, leaves, context) of a cache or a layer: take_apart(cache)[0] == ["0.key", "0.value", "1.key", ...]."""
+    """(names, leaves, context) of a cache or a layer: take_apart(cache)[0] == ["0.key", "0.value", "1.key",
+    ...].
+    """
     encoder = Encoder()
     data = encoder.run(cache)
     return encoder.names, encoder.leaves, CacheContext(data, encoder.opaque, encoder.classes)

@@ -15,7 +15,7 @@ NEVER, VIEW, OBSERVED = 0, 1, 2
 RESHAPED_IN_PLACE = {"unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", "swapdims_", "as_strided_"}
 
 # as_strided_ is seen when it has already changed the strides: its tensor is taken to have been contiguous.
-NEEDS_STRIDES = {"as_strided"}
+NEEDS_STRIDES = {"as_strided", "as_strided_copy", "as_strided_scatter"}
 
 
 def define(func) -> tuple:

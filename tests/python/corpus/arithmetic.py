@@ -126,6 +126,11 @@ for name, overload in {"floor_divide": "default", "remainder": "Tensor", "fmod":
     )
 CASES += [
     Case("aten.floor_divide.default", lambda x: x // 2, one(*WHOLE[0], dtype=torch.int64), "number"),
+    Case(
+        "aten.floor_divide.Tensor",
+        lambda x: x.clone().floor_divide_(x.shape[0]),
+        one(*WHOLE[0], dtype=torch.int64),
+    ),
     Case("aten.floor_divide.default", lambda x: x // 0.1, one(1.0, 0.3, -1.0, 0.0), "tenths"),
     Case("aten.floor_divide.default", lambda x: x // x.shape[0], one(*WHOLE[0], dtype=torch.int64), "size"),
     Case(

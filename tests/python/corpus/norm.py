@@ -57,6 +57,8 @@ CASES = [
     Case(GROUP, lambda x: F.group_norm(x, 3, eps=1e-3), f(2, 6), "two dimensions"),
     Case(GROUP, lambda x: F.group_norm(x, 1, w(6)), f(2, 6, 5), "one group"),
     Case(GROUP, lambda x: F.group_norm(x, 3), f(2, 6, 5, dtype=torch.float64), "float64"),
+    Case(GROUP, lambda x: F.group_norm(x, 3), f(2, 6, 5, dtype=torch.bfloat16), "bfloat16", tolerance=3e-2),
+    Case(LAYER, lambda x: F.layer_norm(x, (8,)), f(2, 8, dtype=torch.bfloat16), "bfloat16", tolerance=3e-2),
     Case(GROUP, lambda x: F.group_norm(x, 3), f(2, 6, 5, dtype=HALF), "float16", tolerance=1e-2),
     Case(
         "aten.native_group_norm.default",
@@ -86,11 +88,13 @@ CASES = [
             0
         ],
         f(2, 3, 4),
+        fixed=True,
     ),
     Case(
         "aten._native_batch_norm_legit.no_stats",
         lambda x: torch.ops.aten._native_batch_norm_legit.no_stats(x, w(3), w(3), True, 0.1, 1e-5),
         f(2, 3, 4),
+        fixed=True,
     ),
     Case(INSTANCE, lambda x: F.instance_norm(x, weight=w(3), bias=w(3)), f(2, 3, 4, 5)),
     Case(INSTANCE, lambda x: F.instance_norm(x), f(2, 3, 4), "no weight"),
@@ -113,6 +117,7 @@ CASES = [
         "last",
         fixed=True,
     ),
+    Case(VECTOR, lambda x: F.normalize(x, dim=-1), f(3, 4), "normalize"),
     Case(VECTOR, lambda x: torch.linalg.vector_norm(x), f(3, 4, 5)),
     Case(
         VECTOR, lambda x: torch.linalg.vector_norm(x, 1, dim=-1, keepdim=True), f(3, 4, 5), "order 1, keepdim"

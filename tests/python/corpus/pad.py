@@ -10,6 +10,7 @@ def pad(pads, *shape, mode="constant", value=None, dtype=torch.float32):
     return lambda x: F.pad(x, pads, mode, value), lambda: ((torch.randn(*shape) * 5).to(dtype),)
 
 
+CIRCULAR = "aten.copy.default"
 CONSTANT = "aten.constant_pad_nd.default"
 
 CASES = [
@@ -22,6 +23,8 @@ CASES = [
     Case(CONSTANT, *pad((1, 1), 2, 3, value=7, dtype=torch.int16), "int16"),
     Case(CONSTANT, *pad((1, 1), 2, 3, value=True, dtype=torch.bool), "bool"),
     Case(CONSTANT, *pad((1, 1), 2, 3, dtype=torch.float16), "float16"),
+    Case(CONSTANT, *pad((1, 1), 2, 3, dtype=torch.bfloat16), "bfloat16"),
+    Case(CONSTANT, lambda x: F.pad(x[:0], (1, 1)), lambda: (torch.randn(2, 3),), "empty"),
     Case(
         CONSTANT,
         lambda x: F.pad(x, (0, (-x.shape[1]) % 4)),
@@ -48,4 +51,6 @@ CASES = [
         lambda: (torch.randn(2, 3, 6),),
         "by a size",
     ),
+    Case(CIRCULAR, *pad((2, 1), 2, 3, 6, mode="circular"), "circular"),
+    Case(CIRCULAR, *pad((2, 1, 0, 3), 2, 3, 6, 7, mode="circular"), "circular, two dimensions"),
 ]

@@ -1,4 +1,4 @@
-"""Writing by index: index_put, scatter and their relatives, and the scatters that writes through views become."""
+"""Writing by index: index_put, scatter and relatives, and the scatters that writes through views become."""
 
 import torch
 
@@ -81,6 +81,11 @@ CASES = [
     Case(
         "aten._unsafe_index_put.default",
         lambda x, v, k: torch.ops.aten._unsafe_index_put(x, [k], v),
+        lambda: (f(6, 3), f(4, 3), order(6, 4)()),
+    ),
+    Case(
+        "aten._index_put_impl.default",
+        lambda x, v, k: torch.ops.aten._index_put_impl_(x.clone(), [k], v),
         lambda: (f(6, 3), f(4, 3), order(6, 4)()),
     ),
     Case(
@@ -225,6 +230,19 @@ CASES = [
         lambda x, k: x.masked_scatter(k[:, None], x + 1),
         lambda: (f(4, 6), m(4)),
         "broadcast",
+    ),
+    Case(
+        "aten.masked_scatter.default",
+        lambda x, k, s: x.masked_scatter((k == 1).unsqueeze(-1).expand_as(x), s),
+        lambda: (f(2, 4, 6), torch.tensor([[1, 0, 1, 0], [0, 1, 1, 0]]), f(40, 6)),
+        "rows of another tensor",
+        fixed=True,
+    ),
+    Case(
+        "aten.masked_scatter.default",
+        lambda x, k: x.masked_scatter(k[..., None], x.flip(0)),
+        lambda: (f(2, 4, 6), m(2, 4)),
+        "broadcast rows",
     ),
     Case("aten.put.default", lambda x, k, s: x.put(k, s), lambda: (f(4, 6), order(24, 5)(), f(5))),
     Case(

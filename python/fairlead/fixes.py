@@ -1,0 +1,56 @@
+"""What an export learns about dimensions after it was probed: some have to be fixed, some need a larger minimum.
+
+A dimension that makes the model branch, or that an integer depends on in a way nothing explains, is fixed; one that only
+fails at a size of 1 gets the smallest size that ran as its minimum. Both are written into the contract with the reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from fairlead.dynamic_shapes import STATIC_REQUEST
+
+
+@dataclass
+class Fixes:
+    fixed: dict[tuple[int, int], str] = field(default_factory=dict)  # (leaf, axis) -> why
+    minimum: dict[tuple[int, int], int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def apply(self, asked: list[list[tuple]]) -> None:
+        """Changes the requests of the next probing."""
+        for (leaf, axis), minimum in self.minimum.items():
+            kind, name, _, most = asked[leaf][axis]
+            asked[leaf][axis] = (kind, name, minimum, most)
+        for leaf, axis in self.fixed:
+            asked[leaf][axis] = STATIC_REQUEST
+
+    def fix(self, probed, symbol: int, reason: str) -> bool:
+        places = [place for place in places_of(probed, symbol) if place not in self.fixed]
+        self.fixed.update(dict.fromkeys(places, reason))
+        return bool(places)
+
+    def raise_minimum(self, probed, symbol: int, reason: str) -> bool:
+        smallest = max(2, probed.symbols[symbol].tried[0])
+        places = [place for place in places_of(probed, symbol) if self.minimum.get(place, 1) < smallest]
+        self.minimum.update(dict.fromkeys(places, smallest))
+        if places:
+            self.notes.append(f"{probed.symbols[symbol].name} is at least {smallest}: {reason}")
+        return bool(places)
+
+
+def places_of(probed, symbol: int) -> list[tuple[int, int]]:
+    """(leaf, axis) of the dimensions that are this symbol, or a multiple of it."""
+    name = probed.symbols[symbol].name
+    return [
+        (leaf, axis)
+        for leaf, shape in enumerate(probed.shapes)
+        for axis, text in enumerate(shape)
+        if text == name or text.endswith(f"*{name}") or text.startswith(f"{name}*")
+    ]
+
+
+def reason_of(error: Exception) -> str:
+    """The part of an error that says what happened."""
+    text = str(error).split("] ", 1)[-1].split(". No file", 1)[0].split(". Fix the", 1)[0]
+    return text.split(", but ", 1)[-1]

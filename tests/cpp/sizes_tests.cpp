@@ -1,0 +1,101 @@
+// Tests of sizes that data decides, and of the size formulas of operators.
+#include <doctest/doctest.h>
+
+#include "fairlead/trace/data_sizes.h"
+#include "fairlead/trace/size_hints.h"
+#include "graphs.h"
+
+using namespace fairlead;
+using namespace fairlead::test;
+
+namespace {
+
+const std::string kHead =
+    "symbol n: size = %0[2]\n"
+    "symbol m: size = %0[3]\n"
+    "input %0: float32[2, 3, n, m]\n"
+    "input %1: bool[n]\n"
+    "input %2: int64[5]\n"
+    "input %3: bool[n, m]\n"
+    "constant %4: float32[8, 3, 3, 5]\n";
+
+// "axis 1 of %3", "axis 0", "none"
+std::string data_text(const std::string& call, std::size_t result = 0) {
+  const Graph g = parse_graph(kHead + "%9: float32[] = " + call + "\n");
+  const auto size = data_size(g, g.nodes[0], result);
+  if (!size) return "none";
+  std::string text = "axis " + std::to_string(size->axis);
+  if (size->key != kNoValue) text += " of %" + std::to_string(size->key);
+  return text;
+}
+
+// "n//2 | m"
+std::string hint_texts(const std::string& call) {
+  Graph g = parse_graph(kHead + "%9: float32[] = " + call + "\n");
+  std::string text;
+  for (const Expr e : size_hints(*g.pool, g, g.nodes[0])) {
+    text += (text.empty() ? "" : " | ") + g.pool->to_string(e);
+  }
+  return text;
+}
+
+}  // namespace
+
+TEST_CASE("an index by masks has one size that data decides") {
+  CHECK(data_text("aten.index.Tensor(%0, [%2])") == "none");
+  CHECK(data_text("aten.index.Tensor(%0, [%2, None, %2])") == "none");
+  CHECK(data_text("aten.index.Tensor(%0, [None, None, %1])") == "axis 2 of %1");
+  CHECK(data_text("aten.index.Tensor(%0, [None, None, %3])") == "axis 2 of %3");
+  CHECK(data_text("aten.index.Tensor(%0, [None, %2, %1])") == "axis 1 of %1");
+  // Indices that are apart put their dimension in front.
+  CHECK(data_text("aten.index.Tensor(%0, [%2, None, %1])") == "axis 0 of %1");
+}
+
+TEST_CASE("operators that count have their axis") {
+  CHECK(data_text("aten.nonzero.default(%1)") == "axis 0 of %1");
+  CHECK(data_text("aten.masked_select.default(%3, %3)") == "axis 0 of %3");
+  CHECK(data_text("aten.masked_select.default(%1, %3)") == "axis 0");  // its last sizes differ
+  CHECK(data_text("aten.masked_select.default(%0, %3)") == "axis 0");
+  CHECK(data_text("aten.bincount.default(%2, None, 0)") == "axis 0");
+  CHECK(data_text("aten._unique2.default(%0, True, True, True)", 0) == "axis 0");
+  CHECK(data_text("aten._unique2.default(%0, True, True, True)", 1) == "none");
+  CHECK(data_text("aten._unique2.default(%0, True, True, True)", 2) == "axis 0");
+  CHECK(data_text("aten.unique_dim.default(%0, -1, True, True, True)", 0) == "axis 3");
+  CHECK(data_text("aten.unique_dim.default(%0, -1, True, True, True)", 2) == "axis 0");
+  CHECK(data_text("aten.unique_consecutive.default(%0, True, True, 1)", 0) == "axis 1");
+  CHECK(data_text("aten.unique_consecutive.default(%0, True, True, None)", 0) == "axis 0");
+  CHECK(data_text("aten.repeat_interleave.Tensor(%2, None)") == "axis 0");
+  CHECK(data_text("aten.repeat_interleave.Tensor(%2, 17)") == "none");
+  CHECK(data_text("aten.relu.default(%0)") == "none");
+}
+
+TEST_CASE("convolutions know their sizes") {
+  CHECK(hint_texts(
+            "aten.convolution.default(%0, %4, None, [2, 1], [1, 0], [1, 2], False, [0, 0], 1)") ==
+        "ceildiv(n, 2) | m - 8");
+  CHECK(hint_texts(
+            "aten.convolution.default(%0, %4, None, [2, 1], [1, 0], [1, 2], True, [1, 0], 1)") ==
+        "2*n | m + 8");
+}
+
+TEST_CASE("pools know their sizes") {
+  CHECK(hint_texts(
+            "aten.max_pool2d_with_indices.default(%0, [3, 2], [2, 2], [1, 0], [1, 1], False)") ==
+        "ceildiv(n, 2) | m//2");
+  CHECK(hint_texts("aten.max_pool2d_with_indices.default(%0, [2], [], [0], [1], True)") ==
+        "ceildiv(n, 2) | ceildiv(m, 2)");
+  CHECK(hint_texts("aten.avg_pool2d.default(%0, [2, 2], [], [0, 0], False, True, None)") ==
+        "n//2 | m//2");
+  CHECK(hint_texts("aten.avg_pool1d.default(%0, [4], [2], [1], False, True)") == "m//2");
+  CHECK(hint_texts("aten.adaptive_avg_pool2d.default(%0, [2, 2])") == "");
+}
+
+TEST_CASE("views know the lengths they cut") {
+  CHECK(hint_texts("aten.slice.Tensor(%0, 2, 1, 9223372036854775807, 2)") == "n//2");
+  CHECK(hint_texts("aten.slice.Tensor(%0, -1, None, -1, 1)") == "m - 1 | m - 1 | m");
+  CHECK(hint_texts("aten.slice.Tensor(%0, 2, -3, n, 1)") == "3 | 3 | 3");
+  CHECK(hint_texts("aten.slice.Tensor(%0, 2, 0, m, 1)") == "min(n, m) | m | n");
+  CHECK(hint_texts("aten.diagonal.default(%0, 1, 2, 3)") == "min(n, m - 1)");
+  CHECK(hint_texts("aten.diagonal.default(%0, -2, -2, -1)") == "min(m, n - 2)");
+  CHECK(hint_texts("aten.unfold.default(%0, 2, 4, 3)") == "ceildiv(n, 3) - 1");
+}

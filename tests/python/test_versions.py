@@ -1,0 +1,56 @@
+"""The same tests with every supported Transformers, each in its folder; what a release lacks is printed."""
+
+import importlib.machinery
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import fairlead
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = [
+    "test_leaves.py",
+    "test_caches.py",
+    "test_string_type.py",
+    "test_observer.py",
+    "test_observer_weaknesses.py",
+]
+LACKS = "from fairlead.caches import describe_support; print(describe_support())"
+
+
+def install_versions():
+    path = str(ROOT / "scripts" / "install_versions")
+    loader = importlib.machinery.SourceFileLoader("install_versions", path)
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("install_versions", loader))
+    loader.exec_module(module)
+    return module
+
+
+VERSIONS = list(install_versions().VERSIONS)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_observer_and_caches_with(version, capsys):
+    folder = install_versions().install(version)
+    package = Path(fairlead.__file__).parent.parent
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{folder}{os.pathsep}{package}",
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    environment.pop("PYTEST_XDIST_WORKER", None)
+    run = {"capture_output": True, "text": True, "env": environment, "cwd": ROOT, "timeout": 550}
+    lacks = subprocess.run([sys.executable, "-c", LACKS], check=True, **run).stdout
+    assert f"transformers {version}" in lacks
+    files = [str(ROOT / "tests" / "python" / name) for name in TESTS]
+    command = [sys.executable, "-m", "pytest", "-q", "-rsx", "--tb=short", "-p", "no:cacheprovider", *files]
+    done = subprocess.run(command, **run)
+    summary = [line for line in done.stdout.splitlines() if re.match(r"(SKIPPED|XFAIL|.* passed)", line)]
+    with capsys.disabled():
+        print("\n" + lacks + "\n".join(f"  {line}" for line in summary))
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
