@@ -140,7 +140,8 @@ class Verification:
             return []
 
         def fails(changed) -> bool:
-            row = self.check(session, self.setting_at([v if k in changed else base[k] for k, v in enumerate(values)], 1))
+            tried = [v if k in changed else base[k] for k, v in enumerate(values)]
+            row = self.check(session, self.setting_at(tried, 1))
             return row is not None and not row["ok"]
 
         symbols = range(len(values))
