@@ -25,7 +25,7 @@ struct Matcher {
       const Node* root = made_by(node.args[root_at], "aten.rsqrt.default");
       if (root == nullptr || x.kind != ArgKind::kValue) continue;
       const Node* sum = made_by(root->args[0], "aten.add.Tensor");
-      if (sum == nullptr || sum->args[1].kind != ArgKind::kFloat || sum->args[1].expr != nullptr) continue;
+      if (sum == nullptr || !adds_number(*sum)) continue;
       const Node* mean = made_by(sum->args[0], "aten.mean.dim");
       if (mean == nullptr || !last_axis_kept(*mean)) continue;
       const Node* square = made_by(mean->args[0], "aten.pow.Tensor_Scalar");
@@ -46,8 +46,19 @@ struct Matcher {
     return kNoValue;
   }
 
+  // add(mean, eps, alpha = 1)
+  [[nodiscard]] static bool adds_number(const Node& sum) {
+    const Arg& eps = sum.args[1];
+    if (eps.kind != ArgKind::kFloat || eps.expr != nullptr) return false;
+    if (sum.args.size() < 3) return true;
+    const Arg& alpha = sum.args[2];
+    return alpha.kind == ArgKind::kInt ? is_const(alpha.expr, 1)
+                                       : alpha.expr == nullptr && alpha.number == 1;
+  }
+
   [[nodiscard]] bool last_axis_kept(const Node& mean) const {
     const auto& shape = graph.values[mean.args[0].value].shape;
+    if (shape.empty()) return false;
     if (mean.args[1].items.size() != 1 || mean.args[2].number == 0 || !is_const(mean.args[1].items[0].expr)) {
       return false;
     }
@@ -110,6 +121,7 @@ std::size_t fuse_rms_norm(Graph& graph) {
       args[2] = weight;
       node.op = "aten.rms_norm.default";
       node.args = std::move(args);
+      ++changes;
       break;
     }
   }

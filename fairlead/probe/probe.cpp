@@ -102,6 +102,13 @@ class Prober {
         group.max = std::min(group.max, asked.max);
       }
     }
+    for (const Group& group : groups_) {
+      if (group.min <= group.max) continue;
+      throw Error(ErrorCode::kInvalidInput,
+                  "[export] Expected bounds that leave a size, got min " +
+                      std::to_string(group.min) + " and max " + std::to_string(group.max) + " (" +
+                      where(group) + ").");
+    }
     // Dimensions that several arguments share come first: they are the likeliest to vary.
     std::stable_sort(groups_.begin(), groups_.end(), [](const Group& a, const Group& b) {
       return (a.places[0].axis == 0) > (b.places[0].axis == 0);
@@ -429,8 +436,11 @@ class Prober {
     const std::size_t before = kept_.size();
     const std::int64_t size = whole.only_down ? down(whole, whole.base) : up(whole, whole.base);
     // A part that no operator looks at (an input that is ignored) stays with its like.
-    visible_ = false;
-    if (moves(part, size, ignored) && visible_ && moves(rest, size, ignored)) return true;
+    const auto moves_visibly = [&](Group& group) {
+      visible_ = false;
+      return moves(group, size, ignored) && visible_;
+    };
+    if (moves_visibly(part) && moves_visibly(rest)) return true;
     kept_.resize(before);
     return false;
   }

@@ -1,0 +1,257 @@
+// Tests of the passes: what each rewrites, what it leaves alone, and that the graph stays whole.
+#include "fairlead/passes/passes.h"
+
+#include <doctest/doctest.h>
+
+#include "fairlead/passes/dead_code.h"
+#include "fairlead/passes/fuse_rms_norm.h"
+#include "fairlead/passes/merge_slices.h"
+#include "fairlead/passes/uses.h"
+#include "graphs.h"
+
+using namespace fairlead;
+using namespace fairlead::test;
+
+namespace {
+
+using Run = std::size_t (*)(Graph&);
+
+struct After {
+  std::size_t changes;
+  std::string nodes;
+};
+
+After after(Run run, const std::string& text) {
+  Graph g = parse_graph(text);
+  check(g);
+  const std::size_t changes = run(g);
+  check(g);
+  return {changes, node_lines(g)};
+}
+
+// The pass finds nothing to do.
+void check_unchanged(Run run, const std::string& text) {
+  CAPTURE(text);
+  const After result = after(run, text);
+  CHECK(result.changes == 0);
+  CHECK(result.nodes == node_lines(parse_graph(text)));
+}
+
+}  // namespace
+
+// ---- dead code
+// --------------------------------------------------------------------------------------
+
+TEST_CASE("nodes that nothing reads are removed, with what only they read") {
+  const After result = after(remove_dead_code,
+                             "input %0: float32[2]\n"
+                             "%1: float32[2] = aten.a(%0)\n"
+                             "%2: float32[2] = aten.dead(%1)\n"
+                             "%3: float32[2] = aten.also_dead([%2])\n"
+                             "%4: float32[2], %5: float32[2] = aten.half_read(%0)\n"
+                             "() = aten.says_nothing(%0)\n"
+                             "None, %6: float32[2] = aten.b([None, [%5]], %1)\n"
+                             "output \"y\" = %6\n");
+  CHECK(result.changes == 3);
+  CHECK(result.nodes ==
+        "%1: float32[2] = aten.a(%0)\n"
+        "%4: float32[2], %5: float32[2] = aten.half_read(%0)\n"
+        "None, %6: float32[2] = aten.b([None, [%5]], %1)\n");
+}
+
+TEST_CASE("a symbol in a size or an argument keeps what it is read from") {
+  const std::string head =
+      "symbol n: size = %0[0]\n"
+      "symbol count: data = %1[0]\n"
+      "symbol read: read = %2[0]\n"
+      "input %0: int64[n]\n"
+      "%1: int64[count, 1] = aten.nonzero.default(%0)\n"
+      "%2: int64[] = aten.sum.default(%0)\n";
+  const auto kept = [&](const std::string& line) {
+    return after(remove_dead_code, head + line + "\noutput \"y\" = %3\n").nodes;
+  };
+  CHECK(kept("%3: int64[n] = aten.neg.default(%0)") == "%3: int64[n] = aten.neg.default(%0)\n");
+  CHECK(kept("%3: int64[2*count] = aten.op(%0)") ==
+        "%1: int64[count, 1] = aten.nonzero.default(%0)\n%3: int64[2*count] = aten.op(%0)\n");
+  CHECK(kept("%3: int64[] = aten.op(%0, [[n + read]])") ==
+        "%2: int64[] = aten.sum.default(%0)\n%3: int64[] = aten.op(%0, [[n + read]])\n");
+  CHECK(kept("%3: int64[] = aten.op(%0, 0.5*(read)^0.5)") ==
+        "%2: int64[] = aten.sum.default(%0)\n%3: int64[] = aten.op(%0, 0.5*(read)^0.5)\n");
+}
+
+TEST_CASE("a graph without dead code is left alone") {
+  check_unchanged(remove_dead_code,
+                  "input %0: float32[2]\n%1: float32[2] = aten.a(%0)\noutput \"y\" = %1\n");
+  check_unchanged(remove_dead_code, "input %0: float32[2]\noutput \"y\" = %0\n");
+}
+
+TEST_CASE("uses count arguments, outputs and sources") {
+  const Graph g = parse_graph(
+      "symbol n: size = %0[0]\ninput %0: float32[n]\n%1: float32[n] = aten.a(%0, [%0])\n"
+      "output \"y\" = %1\noutput \"z\" = %1\n");
+  const Uses uses(g);
+  CHECK(uses.producer == std::vector<std::int32_t>{-1, 0});
+  CHECK(uses.count == std::vector<std::int32_t>{3, 2});
+}
+
+// ---- rms norm
+// ---------------------------------------------------------------------------------------
+
+namespace {
+
+// x * rsqrt(mean(x^2) + eps) * w, with one line spelt another way.
+std::string rms(const std::string& from = "", const std::string& to = "") {
+  std::string text =
+      "symbol b: size = %0[0]\n"
+      "input %0: float32[b, 8]\n"
+      "constant %1 \"w\": float32[8]\n"
+      "%2: float32[b, 8] = aten.pow.Tensor_Scalar(%0, 2)\n"
+      "%3: float32[b, 1] = aten.mean.dim(%2, [-1], True, None)\n"
+      "%4: float32[b, 1] = aten.add.Tensor(%3, 1e-06, 1)\n"
+      "%5: float32[b, 1] = aten.rsqrt.default(%4)\n"
+      "%6: float32[b, 8] = aten.mul.Tensor(%0, %5) in \"norm\" at \"a.py:1\"\n"
+      "%7: float32[b, 8] = aten.mul.Tensor(%1, %6) in \"norm\" at \"a.py:2\"\n"
+      "output \"y\" = %7\n";
+  if (from.empty()) return text;
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+std::size_t fuse_and_clean(Graph& g) {
+  const std::size_t changes = fuse_rms_norm(g);
+  check(g);
+  remove_dead_code(g);
+  return changes;
+}
+
+}  // namespace
+
+TEST_CASE("a root-mean-square norm by hand is one operator") {
+  const std::string fused =
+      "%7: float32[b, 8] = aten.rms_norm.default(%0, [8], %1, 1e-06) in \"norm\" at \"a.py:2\"\n";
+  CHECK(after(fuse_and_clean, rms()).nodes == fused);
+  CHECK(after(fuse_and_clean, rms()).changes > 0);
+  // Other spellings of the same.
+  CHECK(after(fuse_and_clean, rms("(%0, 2)", "(%0, 2.0)")).nodes == fused);
+  CHECK(after(fuse_and_clean, rms("aten.pow.Tensor_Scalar(%0, 2)", "aten.mul.Tensor(%0, %0)"))
+            .nodes == fused);
+  CHECK(after(fuse_and_clean, rms("[-1]", "[1]")).nodes == fused);
+  CHECK(after(fuse_and_clean, rms("mul.Tensor(%0, %5)", "mul.Tensor(%5, %0)")).nodes == fused);
+  CHECK(after(fuse_and_clean, rms("mul.Tensor(%1, %6)", "mul.Tensor(%6, %1)")).nodes == fused);
+}
+
+TEST_CASE("a norm without a weight that fits keeps its multiplication") {
+  const std::string bare =
+      "%6: float32[b, 8] = aten.rms_norm.default(%0, [8], None, 1e-06) in \"norm\" at \"a.py:1\"\n";
+  CHECK(after(fuse_and_clean, rms("output \"y\" = %7", "output \"y\" = %6")).nodes == bare);
+  const std::string scaled =
+      bare + "%7: float32[b, 8] = aten.mul.Tensor(%1, %6) in \"norm\" at \"a.py:2\"\n";
+  CHECK(after(fuse_and_clean, rms("constant %1 \"w\"", "input %1 \"w\"")).nodes == scaled);
+  CHECK(after(fuse_and_clean, rms("\"w\": float32[8]", "\"w\": float32[1, 8]")).nodes == scaled);
+  CHECK(after(fuse_and_clean, rms("\"w\": float32[8]", "\"w\": float32[1]")).nodes == scaled);
+  CHECK(after(fuse_and_clean, rms("\"w\": float32[8]", "\"w\": float64[8]")).nodes == scaled);
+  // The plain norm is read elsewhere too.
+  CHECK(after(fuse_and_clean, rms("output \"y\"", "output \"n\" = %6\noutput \"y\"")).nodes ==
+        scaled);
+}
+
+TEST_CASE("what only looks like a root-mean-square norm stays") {
+  const std::pair<const char*, const char*> variants[] = {
+      {"(%0, 2)", "(%0, 3)"},                         // another power
+      {"[-1], True", "[0], True"},                    // another axis
+      {"[-1], True", "[0, 1], True"},                 // two axes
+      {"[-1], True", "[-1], False"},                  // the axis dropped
+      {"1e-06, 1)", "1e-06, 2)"},                     // twice eps
+      {"%3, 1e-06", "%3, 1e-06*(b)"},                 // eps by size
+      {"%3, 1e-06", "%3, %2"},                        // no number
+      {"aten.rsqrt", "aten.sqrt"},                    // another root
+      {"mul.Tensor(%0, %5)", "mul.Tensor(%2, %5)"},   // another tensor
+      {"mul.Tensor(%0, %5)", "mul.Tensor(2.0, %5)"},  // no tensor
+      {"%6: float32", "%6: float64"},                 // computed in another type
+  };
+  for (const auto& [from, to] : variants) {
+    check_unchanged(fuse_rms_norm, rms(from, to));
+  }
+  // A last size that varies is no size of a norm.
+  check_unchanged(fuse_rms_norm,
+                  "symbol b: size = %0[0]\ninput %0: float32[b]\n"
+                  "%2: float32[b] = aten.pow.Tensor_Scalar(%0, 2)\n"
+                  "%3: float32[1] = aten.mean.dim(%2, [-1], True, None)\n"
+                  "%4: float32[1] = aten.add.Tensor(%3, 1e-06, 1)\n"
+                  "%5: float32[1] = aten.rsqrt.default(%4)\n"
+                  "%6: float32[b] = aten.mul.Tensor(%0, %5)\noutput \"y\" = %6\n");
+  // Nor has a number a last size.
+  check_unchanged(fuse_rms_norm,
+                  "input %0: float32[]\n"
+                  "%2: float32[] = aten.pow.Tensor_Scalar(%0, 2)\n"
+                  "%3: float32[] = aten.mean.dim(%2, [-1], True, None)\n"
+                  "%4: float32[] = aten.add.Tensor(%3, 1e-06, 1)\n"
+                  "%5: float32[] = aten.rsqrt.default(%4)\n"
+                  "%6: float32[] = aten.mul.Tensor(%0, %5)\noutput \"y\" = %6\n");
+}
+
+// ---- slices
+// -----------------------------------------------------------------------------------------
+
+TEST_CASE("slices that tile a dimension are one split, in the order of their places") {
+  const After result = after(
+      merge_slices,
+      "symbol b: size = %0[0]\n"
+      "input %0: float32[b, 8]\n"
+      "%1: float32[b, 3] = aten.slice.Tensor(%0, -1, 5, 9223372036854775807, 1) at \"a.py:1\"\n"
+      "%2: float32[b, 3] = aten.neg.default(%1)\n"
+      "%3: float32[b, 4] = aten.slice.Tensor(%0, 1, 1, -3, 1) at \"a.py:2\"\n"
+      "%4: float32[b, 1] = aten.slice.Tensor(%0, 1, None, 1, 1)\n"
+      "output \"a\" = %2\noutput \"b\" = %3\noutput \"c\" = %4\n");
+  CHECK(result.changes == 1);
+  CHECK(result.nodes ==
+        "%4: float32[b, 1], %3: float32[b, 4], %1: float32[b, 3] = "
+        "aten.split_with_sizes.default(%0, [1, 4, 3], 1) at \"a.py:1\"\n"
+        "%2: float32[b, 3] = aten.neg.default(%1)\n");
+}
+
+TEST_CASE("slices that do not tile a dimension stay") {
+  const auto slices = [](const std::string& first, const std::string& second) {
+    return "symbol b: size = %0[0]\ninput %0: float32[b, 8]\ninput %1: float32[b, 8]\n"
+           "%2: float32[b, 4] = aten.slice.Tensor(" +
+           first +
+           ")\n"
+           "%3: float32[b, 4] = aten.slice.Tensor(" +
+           second +
+           ")\n"
+           "output \"a\" = %2\noutput \"b\" = %3\n";
+  };
+  CHECK(after(merge_slices, slices("%0, 1, 0, 4, 1", "%0, 1, 4, 8, 1")).changes == 1);
+  check_unchanged(merge_slices, slices("%0, 1, 0, 4, 1", "%0, 1, 5, 8, 1"));  // a gap
+  check_unchanged(merge_slices, slices("%0, 1, 0, 5, 1", "%0, 1, 4, 8, 1"));  // an overlap
+  check_unchanged(merge_slices, slices("%0, 1, 0, 4, 1", "%0, 1, 4, 7, 1"));  // short of the end
+  check_unchanged(merge_slices, slices("%0, 1, 1, 4, 1", "%0, 1, 4, 8, 1"));  // not from the start
+  check_unchanged(merge_slices, slices("%0, 1, 0, 8, 2", "%0, 1, 1, 8, 2"));  // with steps
+  check_unchanged(merge_slices, slices("%0, 1, 0, 4, 1", "%1, 1, 4, 8, 1"));  // of two tensors
+  check_unchanged(merge_slices,
+                  slices("%0, 0, 0, 4, 1", "%0, 0, 4, b, 1"));  // of a size that varies
+  check_unchanged(merge_slices,
+                  slices("%0, 1, 0, b, 1", "%0, 1, b, 8, 1"));  // at a place that varies
+  check_unchanged(merge_slices, slices("%0, 1, 0, 8, 1", "%0, 1, 8, 8, 1"));  // one empty
+  check_unchanged(merge_slices, slices("%0, 1, 0, 4, 1", "%0, 1, 0, 4, 1"));  // the same twice
+  check_unchanged(merge_slices,
+                  "input %0: float32[8]\n%1: float32[8] = aten.slice.Tensor(%0, 0, 0, 8, "
+                  "1)\noutput \"y\" = %1\n");
+}
+
+// ---- the list
+// ---------------------------------------------------------------------------------------
+
+TEST_CASE("all passes together leave a checked graph, and nothing for a second time") {
+  Graph g = parse_graph(rms());
+  run_passes(g);
+  CHECK(g.nodes.size() == 1);
+  const std::string once = to_text(g);
+  for (const Pass& pass : passes()) {
+    CAPTURE(pass.name);
+    CHECK_FALSE(pass.ensures.empty());
+    CHECK(pass.run(g) == 0);
+  }
+  CHECK(to_text(g) == once);
+}
