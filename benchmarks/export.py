@@ -4,7 +4,7 @@
     python benchmarks/export.py --layers 2           a quick look
     python benchmarks/export.py --only fairlead      without the peers
 
-Writes benchmarks/results/export.json and export.md, which README quotes.
+Writes benchmarks/results/export.json and export.md. Run it on a machine that does nothing else.
 """
 
 from __future__ import annotations
@@ -107,6 +107,19 @@ def scaling(rows: list[dict], layers: int) -> str:
     return f"{2 * layers} layers take {times[2 * layers] / times[layers]:.2f} times as long as {layers}."
 
 
+def by_processor_time(rows: list[dict]) -> str:
+    """The ratios once more in CPU seconds, which hardly depend on what else the machine does."""
+    base = {r["how"]: r["cpu"] for r in rows[: len(EXPORTERS)] if "cpu" in r}
+    peers = {how: cpu for how, cpu in base.items() if how not in (OURS, OURS_VERIFIED)}
+    if OURS not in base or not peers:
+        return ""
+    words = []
+    for how, cpu in peers.items():
+        verified = f" ({cpu / base[OURS_VERIFIED]:.0f} verified)" if OURS_VERIFIED in base else ""
+        words.append(f"{EXPORTERS[how][0]} {cpu / base[OURS]:.0f}{verified}")
+    return "Times ours by CPU seconds: " + ", ".join(words) + "."
+
+
 def versions() -> dict[str, str]:
     found = {"python": platform.python_version(), "cpu": cpu_name(), "cores": str(os.cpu_count())}
     for name in ("fairlead", "torch", "transformers", "onnx", "onnxscript", "onnxruntime", "yobx"):
@@ -150,7 +163,7 @@ def main() -> None:
         )
 
     text = table(rows)
-    notes = [line for line in (scaling(rows, options.layers),) if line]
+    notes = [line for line in (by_processor_time(rows), scaling(rows, options.layers)) if line]
     about = versions()
     notes.append("One thread each. " + ", ".join(f"{name} {version}" for name, version in about.items()) + ".")
     print("\n".join([text, "", *notes]))

@@ -43,14 +43,10 @@ def generate(model, tokens: int) -> None:
 def stored_bytes(observer: InputObserver) -> tuple[int, int]:
     """Bytes of the tensors kept, and of the calls' own tensors: inputs and outputs."""
     kept = sum(
-        t.untyped_storage().nbytes()
-        for c in observer.info.inputs
-        for t in (*c.flat_list, *(c.outputs or {}).values())
+        t.untyped_storage().nbytes() for c in observer.info.inputs for t in (*c.flat_list, *(c.outputs or {}).values())
     )
     needed = sum(
-        t.numel() * t.element_size()
-        for c in observer.info.inputs
-        for t in (*c.flat_list, *(c.outputs or {}).values())
+        t.numel() * t.element_size() for c in observer.info.inputs for t in (*c.flat_list, *(c.outputs or {}).values())
     )
     return kept, needed
 

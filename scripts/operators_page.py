@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/operators.md from the table of lowerings; with --check only says whether the page is up to date."""
+"""Writes docs/operators.md from the table of lowerings; --check only says whether it is up to date."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What an export learns about dimensions after it was probed: some have to be fixed, some need a larger minimum.
 
-A dimension that makes the model branch, or that an integer depends on in a way nothing explains, is fixed; one that only
-fails at a size of 1 gets the smallest size that ran as its minimum. Both are written into the contract with the reason.
+A dimension that makes the model branch, or that an integer depends on in a way nothing explains, is fixed; one that
+only fails at a size of 1 gets the smallest size that ran as its minimum. Both are in the contract with the reason.
 """
 
 from __future__ import annotations

@@ -238,11 +238,10 @@ def counts(tensor: torch.Tensor, axis: int) -> bool:
 
 
 def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
-    """Other data of the same kind, for checking: float noise in proportion, rows of integers rolled apart.
-
-    Tensors that look like masks (at most two values) or like positions stay as they are.
+    """Other data of the same kind, for checking: noise in proportion on floats, the rows of integers in another order,
+    the last places of a mask of ones cleared in its first row. Positions stay as they are.
     """
-    if tensor.numel() < 2:
+    if tensor.numel() < 2 or tensor.is_complex():
         return tensor.clone()
     generator = torch.Generator().manual_seed(seed)
     if tensor.is_floating_point():
@@ -250,4 +249,13 @@ def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
             return tensor.clone()
         noise = torch.rand(tensor.shape, generator=generator).to(tensor.dtype)
         return tensor * (noise * 0.5 + 0.75)
-    return tensor.clone()
+    if tensor.dim() == 0 or counts(tensor, tensor.dim() - 1):
+        return tensor.clone()
+    if bool((tensor == 1).all()):
+        length = tensor.shape[-1]
+        changed = tensor.clone()
+        if tensor.dim() == 2 and length > 2:
+            changed[0, length - length // 3 :] = 0
+        return changed
+    order = torch.randperm(tensor.shape[-1], generator=generator)
+    return tensor.index_select(-1, order).clone()

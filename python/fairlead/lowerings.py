@@ -23,7 +23,8 @@ def operator_name(operator: Any) -> str:
 def register_lowering(operator: Any) -> Callable:
     """Registers the decorated function as the lowering of an operator, for every export that follows.
 
-    The function gets a builder: it reads the operator's arguments by position, adds nodes, and sets the results.
+    The function gets a builder: it reads the operator's arguments by position, adds nodes and sets the
+    results.
 
         @fairlead.register_lowering("mylib.scaled_tanh.default")
         def lower(b):

@@ -143,13 +143,15 @@ class _Export:
         reason = reason_of(error)
         smallest, blamed = getattr(error, "smallest", False), getattr(error, "blamed", [])
         if smallest:
-            return any([self.fixes.raise_minimum(probed, k, reason) for k in blamed])
+            learnt = [self.fixes.raise_minimum(probed, k, reason) for k in blamed]
+            return any(learnt)
         if isinstance(error, _core.Discrepancy):
             return False
         if isinstance(error, _core.Unsolved):  # the first symbol without which every integer is solved
             symbols = range(len(probed.symbols))
             blamed = [k for k in symbols if self.solved_without(k)][:1] or symbols
-        return any([self.fixes.fix(probed, k, reason) for k in blamed])
+        learnt = [self.fixes.fix(probed, k, reason) for k in blamed]
+        return any(learnt)
 
     def solved_without(self, k: int) -> bool:
         """Whether the runs in which symbol k kept its size have an expression for every integer."""

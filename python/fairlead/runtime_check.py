@@ -50,10 +50,10 @@ for _name, _code in (("float8_e4m3fn", 17), ("float8_e4m3fnuz", 18), ("float8_e5
         NUMPY_LESS[getattr(torch, _name)] = _code
 
 ORT_TYPES = {
-    "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16", "tensor(bfloat16)": "bfloat16",
-    "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(int16)": "int16", "tensor(int8)": "int8",
-    "tensor(uint8)": "uint8", "tensor(uint16)": "uint16", "tensor(uint32)": "uint32", "tensor(uint64)": "uint64",
-    "tensor(bool)": "bool",
+    "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16",
+    "tensor(bfloat16)": "bfloat16", "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(int16)": "int16",
+    "tensor(int8)": "int8", "tensor(uint8)": "uint8", "tensor(uint16)": "uint16", "tensor(uint32)": "uint32",
+    "tensor(uint64)": "uint64", "tensor(bool)": "bool",
 }  # fmt: skip
 
 
@@ -61,7 +61,8 @@ def compare(names: list[str], expected: list[torch.Tensor], got: list, tolerance
     """One row: the worst difference over the outputs, and what is wrong where something is."""
     row: dict[str, Any] = {"abs": 0.0, "scaled": 0.0, "output": "", "ok": True, "problem": ""}
     if len(expected) != len(got):
-        return row | {"ok": False, "scaled": math.inf, "abs": math.inf, "problem": f"{len(got)} outputs, eager has {len(expected)}"}
+        problem = f"{len(got)} outputs, eager has {len(expected)}"
+        return row | {"ok": False, "scaled": math.inf, "abs": math.inf, "problem": problem}
     for name, want, value in zip(names, expected, got, strict=True):
         dtype = ORT_TYPES.get(value.data_type(), value.data_type())
         if want.is_complex():
@@ -77,7 +78,8 @@ def compare(names: list[str], expected: list[torch.Tensor], got: list, tolerance
         scaled = found.max_scaled
         problem = ""
         if found.nan_mismatch or found.inf_mismatch:
-            problem = f"{found.nan_mismatch + found.inf_mismatch} of {found.count} values are NaN or infinite on one side only"
+            count = found.nan_mismatch + found.inf_mismatch
+            problem = f"{count} of {found.count} values are NaN or infinite on one side only"
             scaled = math.inf
         elif found.differing:
             problem = f"{found.differing} of {found.count} {dtype} values differ"

@@ -87,21 +87,35 @@ def test_a_branch_on_a_size_that_was_asked_to_vary_is_an_error_with_both_lines(t
     )
 
 
-def test_a_branch_that_only_the_check_meets_is_an_error_with_the_sizes_and_both_lines(tmp_path):
+def only_the_check_meets() -> str:
+    return (
+        f"executes aten.add.Tensor at {line_of(branch_on_size, 'x + 1')} where it executed aten.mul.Tensor at "
+        f"{line_of(branch_on_size, 'x * 2')}: it branches on a size or a value there"
+    )
+
+
+def test_a_branch_that_only_the_check_meets_bounds_the_dimension_with_both_lines(tmp_path):
     # Probed at 7 and more, where it never branches; the check at 1 does.
-    text = refusal(fairlead.Diverged, Fn(branch_on_size), (torch.rand(7, 4),), tmp_path)
+    result = fairlead.export(Fn(branch_on_size), (torch.rand(7, 4),), tmp_path / "model.onnx")
+    least = result.contract.symbols[0]["min"]
+    assert 5 <= least <= 7, "the smallest size that ran"
+    note = f"batch is at least {least}: at batch = 1, x_dim_1 = 1 it {only_the_check_meets()}"
+    assert result.contract.notes == [note]
+    assert f"allowed {least} to any" in str(result.contract)
+
+
+def test_a_branch_that_only_the_check_meets_is_an_error_where_the_dimension_was_asked_for(tmp_path):
+    shapes = {"x": {0: "n", 1: "m"}}
+    text = refusal(fairlead.Diverged, Fn(branch_on_size), (torch.rand(7, 4),), tmp_path, dynamic_shapes=shapes)
     assert text == (
-        "[verify] Expected the model to execute the same operators at every size, but at batch = 1, x_dim_1 "
-        ""
-        "= 1 it executes "
-        f"aten.add.Tensor at {line_of(branch_on_size, 'x + 1')} where it executed aten.mul.Tensor at "
-        f"{line_of(branch_on_size, 'x * 2')}: it branches on a size or a value there. "
-        f"No file was written under {tmp_path / 'model.onnx'}. Fix that dimension, or give its bounds, with "
-        'dynamic_shapes={..: {0: Dim("n", min=.., max=..)}}.'
+        "[verify] Expected the model to execute the same operators at every size, but at n = 1, m = 1 it "
+        f"{only_the_check_meets()}. No file was written under {tmp_path / 'model.onnx'}. "
+        'Fix that dimension, or give its bounds, with dynamic_shapes={..: {0: Dim("n", min=.., max=..)}}.'
     )
     bounded = {"x": {0: Dim("n", min=5), 1: "m"}}
     result = fairlead.export(Fn(branch_on_size), (torch.rand(7, 4),), tmp_path / "model.onnx", dynamic_shapes=bounded)
     assert "allowed 5 to any" in str(result.contract)
+    assert result.contract.notes == []
 
 
 def test_a_branch_at_a_size_that_was_never_tried_is_not_seen_and_the_contract_says_so(tmp_path):
@@ -180,18 +194,27 @@ def test_a_value_that_the_check_finds_to_vary_is_named_as_the_likely_cause(tmp_p
 # ---- an integer that nothing explains ------------------------------------------------------------------
 
 
-def test_an_integer_that_nothing_explains_is_unsolved_with_the_line(tmp_path):
-    def unexplained(x):
-        count = len(str(x.shape[0] ** 5)) * 7 + x.shape[0] % 3 * 11
-        return x.new_zeros(count) + x.sum()
+def unexplained(x):
+    count = len(str(x.shape[0] ** 5)) * 7 + x.shape[0] % 3 * 11
+    return x.new_zeros(count) + x.sum()
 
-    text = refusal(fairlead.Unsolved, Fn(unexplained), (X,), tmp_path)
+
+def test_an_integer_that_nothing_explains_is_unsolved_with_the_line_where_it_was_asked_for(tmp_path):
+    text = refusal(fairlead.Unsolved, Fn(unexplained), (X,), tmp_path, dynamic_shapes={"x": {0: "n"}})
     assert text.startswith("[export] Expected every integer to follow from the input sizes, got size = 21, ")
     assert text.endswith(
         f"over the runs (aten.new_zeros.default at {line_of(unexplained, 'new_zeros')}). "
         "Fix the dimension it depends on with dynamic_shapes."
     )
-    fairlead.export(Fn(unexplained), (X,), tmp_path / "model.onnx", dynamic_shapes={"x": {1: "m"}})
+
+
+def test_an_integer_that_nothing_explains_fixes_the_dimension_with_the_line(tmp_path):
+    result = fairlead.export(Fn(unexplained), (X,), tmp_path / "model.onnx")
+    assert result.contract.inputs[0]["shape"] == ["3", "x_dim_1"]
+    (fixed,) = result.contract.fixed
+    assert fixed["reason"].startswith("Expected every integer to follow from the input sizes, got size = 21, ")
+    assert f"aten.new_zeros.default at {line_of(unexplained, 'new_zeros')}" in fixed["reason"]
+    assert "strict" not in refusal(fairlead.Unsolved, Fn(unexplained), (X,), tmp_path, strict=True)
 
 
 # ---- a result that differs -----------------------------------------------------------------------------

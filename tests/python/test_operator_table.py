@@ -18,6 +18,7 @@ ROWS = {row[0]: row for row in _core.operator_rows()}
 
 # Rows that no recording of eager PyTorch can reach although PyTorch does not take them apart, with the reason.
 NO_CASE = {
+    "aten._convolution.default": "inside convolution, which is what is recorded",
     "aten._index_put_impl.default": "inside index_put",
     "aten._native_batch_norm_legit.default": "written for exported programs; eager calls native_batch_norm",
     "aten._neg_view.default": "inside imag of a conjugate",
@@ -34,6 +35,8 @@ def taken_apart(name: str) -> bool:
     """PyTorch replaces the operator by others before a recording can see it; programs made by torch.export have it."""
     space, base, overload = name.split(".")
     full = f"{space}::{base}" + ("" if overload == "default" else f".{overload}")
+    if overload.startswith("prim_"):  # of TorchScript's graphs
+        return True
     return torch._C._dispatch_has_kernel_for_dispatch_key(full, "CompositeImplicitAutograd")
 
 

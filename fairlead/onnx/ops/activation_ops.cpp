@@ -115,11 +115,6 @@ void lower_hardswish(Lowering& b) {
   b.result(is_double(x) ? x * (clip(x + 3.0, 0, 6) / 6.0) : node("HardSwish", x));
 }
 
-void lower_softsign(Lowering& b) {
-  const Num x = arg(b);
-  b.result(x / (1.0 + node("Abs", x)));
-}
-
 // aten::hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor
 void lower_hardshrink(Lowering& b) {
   const Num x = {&b, b.in(0)};
@@ -189,7 +184,6 @@ constexpr OpRow kRows[] = {
     {"aten.silu.default", lower_silu, "Sigmoid, Mul", ""},
     {"aten.softplus.default", lower_softplus, "Softplus", ""},
     {"aten.softshrink.default", lower_softshrink, "Clip, Sub", ""},
-    {"aten.softsign.default", lower_softsign, "Abs, Add, Div", ""},
     {"aten.threshold.default", lower_threshold, "LessOrEqual, Where", ""},
 };
 

@@ -57,6 +57,16 @@ bool hangs_over(const Windows& w) {
 }
 
 // The padding of both sides and the overhang as explicit elements of value `fill`.
+// A single window that is larger than the input, as classifiers with ceil_mode use to average everything:
+// padding the input up to it could take any amount of memory.
+bool one_window(Lowering& b, const Windows& w) {
+  for (std::size_t k = 0; k < w.kernel.size(); ++k) {
+    const Expr out = b.out_shape()[b.out_shape().size() - w.kernel.size() + k];
+    if (!is_const(out, 1) || w.padding[k] != 0) return false;
+  }
+  return true;
+}
+
 Val pad_windows(Lowering& b, Val x, const Windows& w, double fill) {
   const std::size_t count = w.kernel.size(), r = count + 2;
   std::vector<Expr> pads(2 * r, b.expr(0));
@@ -160,6 +170,12 @@ void lower_avg_pool(Lowering& b) {
   Val x = b.in(0, d);
   if (!batched) x = b.unsqueeze(x, {0});
   const bool plain = !hangs_over(w) && !b.has(6);
+  if (!plain && !b.has(6) && one_window(b, w)) {
+    std::vector<std::int64_t> axes;
+    for (std::size_t k = 0; k < kCount; ++k) axes.push_back(static_cast<std::int64_t>(k) + 2);
+    const Val mean = b.reduce("ReduceMean", x, axes, true);
+    return b.result(batched ? mean : b.squeeze(mean, {0}));
+  }
   if (!plain) x = pad_windows(b, x, w, 0);
   Val y =
       b.op("AveragePool", {x},

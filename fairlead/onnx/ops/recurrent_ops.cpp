@@ -42,12 +42,15 @@ void recurrent(Lowering& b, const Cell& cell) {
   const bool biases = b.flag(3), batch_first = b.flag(8);
   if (b.flag(6) && b.number(5) > 0)
     b.unsupported("dropout between layers; call model.eval() first");
-  const Inputs params = b.ins(2);
+  // ONNX Runtime crashes while it optimises a recurrent layer in float16: 16-bit ones compute in float32.
+  const Dtype d = dtype_size(b.out_dtype()) == 2 ? Dtype::kFloat32 : kernel_dtype(cell.op, b.out_dtype());
+  Inputs params = b.ins(2);
+  for (Val& v : params) v = b.cast(v, d);
   const std::size_t each = biases ? 4 : 2;
   if (params.size() != layers * directions * each) b.unsupported("projections (proj_size)");
-  const Dtype d = kernel_dtype(cell.op, b.out_dtype());
 
-  const Inputs states = lstm ? b.ins(1) : Inputs{b.in(1)};
+  Inputs states = lstm ? b.ins(1) : Inputs{b.in(1)};
+  for (Val& v : states) v = b.cast(v, d);
   const Shape& input = b.shape(0);
   const Expr sequence = input[batch_first ? 1 : 0], batch = input[batch_first ? 0 : 1];
   const Expr width = b.graph().values[b.node().args[2].items[1].value].shape[1];

@@ -133,8 +133,9 @@ class RecordingSession:
         inputs = list(get_leaf_tensors((list(args), kwargs)).values())
         core = self.core
         core.begin(inputs, reference, keep)
-        before = torch.nn.modules.module.register_module_forward_pre_hook(lambda module, _: core.enter(module))
-        after = torch.nn.modules.module.register_module_forward_hook(lambda module, _, out: core.leave(), always_call=True)
+        modules = torch.nn.modules.module
+        before = modules.register_module_forward_pre_hook(lambda module, _: core.enter(module))
+        after = modules.register_module_forward_hook(lambda module, _, out: core.leave(), always_call=True)
         try:
             try:
                 with _Dispatch(self), _Functions(self):

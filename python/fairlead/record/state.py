@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
+
 import torch
 
-# Attributes that modules fill in place: self.seen.append(x), self.cache["mask"] = m.
-CONTAINERS = (list, dict, set)
+# Attributes that modules fill in place: self.seen.append(x), self.cache["mask"] = m; also their tables of hooks, which
+# Transformers fills at the first call that records hidden states.
+CONTAINERS = (list, dict, set, OrderedDict)
 
 
 class ModelState:

@@ -26,6 +26,7 @@ class Case:
     random: bool = False  # only shapes and dtypes are compared; the distribution has its own test
     error: str = ""  # expected text of the Unsupported error, for what ONNX cannot express
     min_opset: int = 18
+    keep: Callable | None = None  # a torch function recorded as `op`, which PyTorch would take apart
 
     @property
     def id(self) -> str:

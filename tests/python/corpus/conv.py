@@ -40,6 +40,7 @@ CASES = [
     Case(OP, *conv(2, padding="same"), "2d same"),
     Case(OP, *conv(2, dtype=torch.float16), "2d float16", tolerance=1e-2),
     Case(OP, *conv(2, dtype=torch.float64), "2d float64"),
+    Case(OP, *conv(2, dtype=torch.bfloat16), "2d bfloat16", tolerance=3e-2),
     Case(OP, *conv(3, stride=2, padding=1), "3d"),
     Case(
         OP,

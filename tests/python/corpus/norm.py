@@ -57,6 +57,8 @@ CASES = [
     Case(GROUP, lambda x: F.group_norm(x, 3, eps=1e-3), f(2, 6), "two dimensions"),
     Case(GROUP, lambda x: F.group_norm(x, 1, w(6)), f(2, 6, 5), "one group"),
     Case(GROUP, lambda x: F.group_norm(x, 3), f(2, 6, 5, dtype=torch.float64), "float64"),
+    Case(GROUP, lambda x: F.group_norm(x, 3), f(2, 6, 5, dtype=torch.bfloat16), "bfloat16", tolerance=3e-2),
+    Case(LAYER, lambda x: F.layer_norm(x, (8,)), f(2, 8, dtype=torch.bfloat16), "bfloat16", tolerance=3e-2),
     Case(GROUP, lambda x: F.group_norm(x, 3), f(2, 6, 5, dtype=HALF), "float16", tolerance=1e-2),
     Case(
         "aten.native_group_norm.default",

@@ -23,6 +23,8 @@ CASES = [
     Case(CONSTANT, *pad((1, 1), 2, 3, value=7, dtype=torch.int16), "int16"),
     Case(CONSTANT, *pad((1, 1), 2, 3, value=True, dtype=torch.bool), "bool"),
     Case(CONSTANT, *pad((1, 1), 2, 3, dtype=torch.float16), "float16"),
+    Case(CONSTANT, *pad((1, 1), 2, 3, dtype=torch.bfloat16), "bfloat16"),
+    Case(CONSTANT, lambda x: F.pad(x[:0], (1, 1)), lambda: (torch.randn(2, 3),), "empty"),
     Case(
         CONSTANT,
         lambda x: F.pad(x, (0, (-x.shape[1]) % 4)),

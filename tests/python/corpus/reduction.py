@@ -178,3 +178,29 @@ for p in (0.0, 1.0, 2.0, 3.0, INF):
             f"{p}",
         )
     )
+CASES += [
+    Case(
+        "aten.addmm.default", lambda x, y, z: torch.addmm(x, y, z, beta=0.5, alpha=2), f((5,), (3, 4), (4, 5))
+    ),
+    Case(
+        "aten.addmm.default",
+        lambda x, y, z: torch.addmm(x, y, z, beta=0),
+        f((3, 5), (3, 4), (4, 5)),
+        "no self",
+    ),
+    Case("aten.addmm.default", torch.addmm, i((5,), (3, 4), (4, 5)), "int64"),
+    Case("aten.baddbmm.default", torch.baddbmm, f((2, 3, 5), (2, 3, 4), (2, 4, 5))),
+    Case("aten.dot.default", torch.dot, f((4,), (4,))),
+    Case("aten.mv.default", torch.mv, f((3, 4), (4,))),
+    Case("aten.mv.default", torch.mv, f((3, 4), (4,), dtype=torch.bfloat16), "bfloat16", tolerance=1e-1),
+    Case(
+        "aten.norm.ScalarOpt_dim_dtype",
+        lambda x: torch.ops.aten.norm.ScalarOpt_dim_dtype(x, 2, [1], False, dtype=torch.float32),
+        f((3, 4)),
+    ),
+    Case(
+        "aten.norm.ScalarOpt_dtype",
+        lambda x: torch.ops.aten.norm.ScalarOpt_dtype(x, 2, dtype=torch.float32),
+        f((3, 4)),
+    ),
+]

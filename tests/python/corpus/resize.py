@@ -77,6 +77,8 @@ CASES = [
         "corners",
     ),
     Case(CUBIC, *resize("bicubic", *IMAGE, scale_factor=2), "double"),
+    Case(LINEAR, *resize("bilinear", *IMAGE, size=(13, 5), dtype=torch.bfloat16), "bfloat16", tolerance=3e-2),
+    Case(NEAREST, *resize("nearest", *IMAGE, scale_factor=2, dtype=torch.bfloat16), "bfloat16"),
     Case(CUBIC, *resize("bicubic", *IMAGE, size=(13, 5)), "size"),
     Case(CUBIC, *resize("bicubic", *IMAGE, size=(13, 5), align_corners=True), "size, corners"),
     Case(CUBIC, *resize("bicubic", *IMAGE, scale_factor=1.5), "half more"),
