@@ -53,6 +53,7 @@ class Prober {
     leave_ones();
     for (std::size_t g = 0; g < groups_.size(); ++g) explore(g);
     for (std::size_t g = 0; g < groups_.size(); ++g) split(g);
+    drop_runs_of_fixed();
     confirm();
     refuse_unmet();
     return finish();
@@ -184,16 +185,15 @@ class Prober {
       std::string refusal;
       bool left = false;
       for (const bool own : {false, true}) {
-        const auto sums = sums_with(g);
         left = left || (!own && leave_one(g, own, refusal));
-        for (const auto& [s, t] : sums) {
+        for (const SumGuess& guess : sums_with(g)) {
           if (left) break;
-          set_sum(s, static_cast<int>(g), t);
+          suppose(guess, g);
           left = leave_one(g, own, refusal);
           if (left) {
-            groups_[s].dynamic = true;
+            groups_[guess.sum].dynamic = true;
           } else {
-            clear_sum(s);
+            take_back(guess);
           }
         }
         left = left || (own && leave_one(g, own, refusal));
@@ -205,8 +205,11 @@ class Prober {
 
   bool leave_one(std::size_t g, bool own_program, std::string& refusal) {
     Group& group = groups_[g];
-    for (const std::int64_t size : {3, 2}) {
-      if (!allowed(group, size)) continue;
+    int tries = 0;
+    // A size that no other dimension has: 1 + 3 may be the length of a mask where 3 is a batch or a past.
+    for (const std::int64_t size : {3, 2, 5, 7, 11}) {
+      if (tries == 2 || !allowed(group, size) || taken_.contains(size)) continue;
+      ++tries;
       Sizes sizes = base_;
       put(sizes, group, size);
       settle(sizes);
@@ -224,7 +227,10 @@ class Prober {
         continue;
       }
       base_ = sizes;
-      for (Group& each : groups_) each.base = size_in(base_, each);
+      for (Group& each : groups_) {
+        each.base = size_in(base_, each);
+        taken_.insert(each.base);
+      }
       if (own_program) {
         reference_ = result.run;
         kept_.clear();  // earlier runs are another program
@@ -284,17 +290,55 @@ class Prober {
     return moved;
   }
 
-  // Groups s and t such that s is as large as g and t together; t is -1 where the rest is no group.
-  [[nodiscard]] std::vector<std::pair<std::size_t, int>> sums_with(std::size_t g) const {
-    std::vector<std::pair<std::size_t, int>> list;
+  // That `places` of group `sum` are as large as a group and group `other` together.
+  struct SumGuess {
+    std::size_t sum;
+    int other;
+    std::vector<Place> places;
+  };
+
+  // Whole groups first; then what may be as large as the rest of its group by chance only, such as a
+  // mask as long as there are heads.
+  [[nodiscard]] std::vector<SumGuess> sums_with(std::size_t g) const {
+    std::vector<SumGuess> whole, parts;
     for (std::size_t s = 0; s < groups_.size(); ++s) {
       if (s == g || groups_[s].sum_of[0] >= 0 || groups_[s].base <= groups_[g].base) continue;
       for (std::size_t t = 0; t < groups_.size(); ++t) {
         if (t == g || t == s || groups_[t].sum_of[0] >= 0) continue;
-        if (groups_[s].base == groups_[g].base + groups_[t].base) list.emplace_back(s, static_cast<int>(t));
+        if (groups_[s].base != groups_[g].base + groups_[t].base) continue;
+        whole.push_back({s, static_cast<int>(t), groups_[s].places});
+        const auto alike = by_axis_and_rank(groups_[s].places);
+        if (groups_[s].pinned || alike.size() < 2) continue;
+        for (const auto& places : alike) parts.push_back({s, static_cast<int>(t), places});
       }
     }
-    return list;
+    whole.insert(whole.end(), parts.begin(), parts.end());
+    return whole;
+  }
+
+  // The places of the group that are not in the sum become a group at the end of the list.
+  void suppose(const SumGuess& guess, std::size_t g) {
+    if (guess.places.size() < groups_[guess.sum].places.size()) {
+      Group rest = groups_[guess.sum];
+      std::erase_if(rest.places, [&](const Place& p) { return contains(guess.places, p); });
+      groups_[guess.sum].places = guess.places;
+      groups_.push_back(std::move(rest));
+      supposed_rest_ = true;
+    } else {
+      supposed_rest_ = false;
+    }
+    set_sum(guess.sum, static_cast<int>(g), guess.other);
+  }
+
+  void take_back(const SumGuess& guess) {
+    clear_sum(guess.sum);
+    if (!supposed_rest_) return;
+    auto& places = groups_[guess.sum].places;
+    places.insert(places.end(), groups_.back().places.begin(), groups_.back().places.end());
+    std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
+      return a.leaf != b.leaf ? a.leaf < b.leaf : a.axis < b.axis;
+    });
+    groups_.pop_back();
   }
 
   void set_sum(std::size_t s, int a, int b) {
@@ -322,10 +366,11 @@ class Prober {
         part = before;
       }
     }
-    for (const auto& [s, t] : sums_with(g)) {
+    for (const SumGuess& guess : sums_with(g)) {
+      const auto [s, t, places] = guess;
       const std::size_t mark = kept_.size();
       const bool was_dynamic = groups_[s].dynamic;
-      set_sum(s, static_cast<int>(g), t);
+      suppose(guess, g);
       // A part that moved alone before must move with the sum as well.
       if (moves_either_way(groups_[g], ignored) &&
           (t < 0 || !groups_[t].dynamic || moves_either_way(groups_[t], ignored))) {
@@ -334,7 +379,7 @@ class Prober {
         return true;
       }
       kept_.resize(mark);
-      clear_sum(s);
+      take_back(guess);
       groups_[s].dynamic = was_dynamic;
     }
     return false;
@@ -344,6 +389,15 @@ class Prober {
   void drop_runs_that_break(std::size_t s) {
     std::erase_if(kept_, [&](const Kept& kept) {
       return size_in(kept.sizes, groups_[s]) != sum_in(kept.sizes, groups_[s]);
+    });
+  }
+
+  // A dimension that left its size of 1 and is fixed after all has one size in every run.
+  void drop_runs_of_fixed() {
+    std::erase_if(kept_, [&](const Kept& kept) {
+      return std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
+        return !group.dynamic && group.sum_of[0] < 0 && size_in(kept.sizes, group) != group.base;
+      });
     });
   }
 
@@ -371,36 +425,35 @@ class Prober {
     return list;
   }
 
+  [[nodiscard]] std::vector<std::vector<Place>> by_axis_and_rank(
+      const std::vector<Place>& places) const {
+    std::map<std::pair<std::size_t, std::size_t>, std::vector<Place>> alike;
+    for (const Place& p : places) alike[{p.axis, base_[p.leaf].size()}].push_back(p);
+    std::vector<std::vector<Place>> list;
+    for (auto& [key, group] : alike) list.push_back(std::move(group));
+    return list;
+  }
+
+  // The first part that moves becomes a group at the end of the list; what is left is explored anew.
   bool explore_parts(std::size_t g) {
     if (groups_[g].pinned || groups_[g].places.size() < 2) return false;
     for (const auto& parts : {by_axis(groups_[g].places), units(groups_[g])}) {
       if (parts.size() < 2) continue;
-      const std::vector<Group> before = groups_;
-      const std::size_t mark = kept_.size();
-      std::vector<std::size_t> made;
-      for (std::size_t k = 0; k < parts.size(); ++k) {
-        Group part = before[g];
-        part.places = parts[k];
-        if (k == 0) {
-          groups_[g] = part;
-          made.push_back(g);
-        } else {
-          made.push_back(groups_.size());
-          groups_.push_back(part);
-        }
-      }
-      bool any = false;
-      for (const std::size_t part : made) {
+      for (const auto& places : parts) {
+        const std::vector<Group> before = groups_;
+        const std::size_t mark = kept_.size();
+        Group part = groups_[g];
+        part.places = places;
+        std::erase_if(groups_[g].places, [&](const Place& p) { return contains(places, p); });
+        groups_.push_back(std::move(part));
         std::string reason;
-        if (explore_whole(part, reason)) {
-          any = true;
-        } else {
-          groups_[part].reason = reason;
+        if (explore_whole(groups_.size() - 1, reason)) {
+          explore(g);
+          return true;
         }
+        groups_ = before;
+        kept_.resize(mark);
       }
-      if (any) return true;
-      groups_ = before;
-      kept_.resize(mark);
     }
     return false;
   }
@@ -425,9 +478,13 @@ class Prober {
 
   // ---- stage 3: splitting ------------------------------------------------------------------------------
 
+  enum class Free { kNo, kAlone, kWithSums };  // kWithSums: the sums of its group are its own
+
   // A part is free when it may be larger than the rest and also smaller: a mask that is too long may go
-  // unnoticed, one that is too short does not.
-  bool free_alone(const Group& whole, const std::vector<Place>& places) {
+  // unnoticed, one that is too short does not. Sums follow the first place of their part, so both orders
+  // of the places are tried where the group is part of a sum.
+  Free free_alone(std::size_t g, const std::vector<Place>& places) {
+    const Group whole = groups_[g];
     Group part = whole;
     part.places = places;
     Group rest = whole;
@@ -440,9 +497,23 @@ class Prober {
       visible_ = false;
       return moves(group, size, ignored) && visible_;
     };
-    if (moves_visibly(part) && moves_visibly(rest)) return true;
-    kept_.resize(before);
-    return false;
+    for (const Free free : {Free::kAlone, Free::kWithSums}) {
+      if (free == Free::kWithSums && !in_sum(g)) break;
+      const Group& first = free == Free::kAlone ? rest : part;
+      const Group& second = free == Free::kAlone ? part : rest;
+      groups_[g].places = first.places;
+      groups_[g].places.insert(groups_[g].places.end(), second.places.begin(), second.places.end());
+      if (moves_visibly(part) && moves_visibly(rest)) return free;
+      kept_.resize(before);
+    }
+    groups_[g].places = whole.places;
+    return Free::kNo;
+  }
+
+  [[nodiscard]] bool in_sum(std::size_t g) const {
+    return std::any_of(groups_.begin(), groups_.end(), [&](const Group& sum) {
+      return sum.sum_of[0] == static_cast<int>(g) || sum.sum_of[1] == static_cast<int>(g);
+    });
   }
 
   static bool contains(const std::vector<Place>& places, const Place& p) {
@@ -451,15 +522,19 @@ class Prober {
   }
 
   void split(std::size_t g) {
-    if (!groups_[g].dynamic || groups_[g].pinned || groups_[g].sum_of[0] >= 0) return;
+    if (!groups_[g].dynamic || groups_[g].pinned) return;
+    if (groups_[g].sum_of[0] >= 0) return split_sum(g);
+    const auto axes = by_axis(groups_[g].places);
     auto parts = units(groups_[g]);
-    if (parts.size() < 2) return;
+    if (axes.size() > 1 && axes.size() < parts.size()) {
+      for (std::size_t k = 1; k < axes.size(); ++k) (void)separate(g, axes[k]);
+      parts = units(groups_[g]);
+    }
     bool changed = true;
     while (changed && parts.size() > 1) {
       changed = false;
       for (std::size_t k = 0; k < parts.size() && parts.size() > 1; ++k) {
-        if (!free_alone(groups_[g], parts[k])) continue;
-        separate(g, parts[k]);
+        if (!separate(g, parts[k])) continue;
         parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(k));
         changed = true;
         break;
@@ -469,8 +544,7 @@ class Prober {
         for (std::size_t b = a + 1; b < parts.size() && !changed; ++b) {
           std::vector<Place> pair = parts[a];
           pair.insert(pair.end(), parts[b].begin(), parts[b].end());
-          if (!free_alone(groups_[g], pair)) continue;
-          separate(g, pair);
+          if (!separate(g, pair)) continue;
           parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(b));
           parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(a));
           changed = true;
@@ -479,11 +553,50 @@ class Prober {
     }
   }
 
-  void separate(std::size_t g, const std::vector<Place>& places) {
+  // Makes the places a group of their own where they are free.
+  bool separate(std::size_t g, const std::vector<Place>& places) {
+    const Free free = free_alone(g, places);
+    if (free == Free::kNo) return false;
     Group part = groups_[g];
     part.places = places;
     std::erase_if(groups_[g].places, [&](const Place& p) { return contains(places, p); });
     groups_.push_back(std::move(part));
+    if (free == Free::kAlone) return true;
+    for (Group& sum : groups_) {
+      for (int& of : sum.sum_of) {
+        if (of == static_cast<int>(g)) of = static_cast<int>(groups_.size()) - 1;
+      }
+    }
+    return true;
+  }
+
+  // Places that are as large as a sum by chance only move alone, and the sum moves without them.
+  void split_sum(std::size_t s) {
+    for (const auto& parts : {by_axis(groups_[s].places), units(groups_[s])}) {
+      for (const auto& places : parts) {
+        const Group before = groups_[s];
+        const std::size_t mark = kept_.size();
+        Group part = before;
+        part.places = places;
+        part.sum_of[0] = part.sum_of[1] = -1;
+        part.sum_more = 0;
+        std::erase_if(groups_[s].places, [&](const Place& p) { return contains(places, p); });
+        if (groups_[s].places.empty() || groups_[s].places.size() == before.places.size()) {
+          groups_[s].places = before.places;
+          continue;
+        }
+        Group of = groups_[before.sum_of[0]];
+        std::string ignored;
+        visible_ = false;
+        if (moves(part, up(part, part.base), ignored) && visible_ &&
+            moves(of, up(of, of.base), ignored)) {
+          groups_.push_back(std::move(part));
+        } else {
+          groups_[s].places = before.places;
+          kept_.resize(mark);
+        }
+      }
+    }
   }
 
   // ---- stage 4: all at once -----------------------------------------------------------------------------
@@ -680,6 +793,7 @@ class Prober {
   bool moved_base_ = false;
   bool parted_ = false;  // the last trial that failed ran another program
   bool visible_ = false;
+  bool supposed_rest_ = false;  // the last supposed sum left a rest behind
 };
 
 }  // namespace
