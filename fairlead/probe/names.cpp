@@ -60,6 +60,10 @@ std::string symbol_name(std::string_view leaf, std::size_t axis, std::size_t ran
 }
 
 std::string without_numbers(std::string_view leaf) {
+  // Keys and values of a cache belong together.
+  for (const std::string_view last : {".key", ".value"}) {
+    if (leaf.ends_with(last)) leaf.remove_suffix(last.size());
+  }
   std::string text;
   for (const char c : leaf) {
     if (std::isdigit(static_cast<unsigned char>(c)) == 0) {

@@ -124,8 +124,12 @@ class Prober {
   // ---- trials -------------------------------------------------------------------------------------
 
   TrialResult attempt(const Sizes& sizes, int reference) {
+    // What was refused once is refused again.
+    if (const auto it = refused_.find({reference, sizes}); it != refused_.end()) return it->second;
     ++trials_;
-    return trial_(sizes, reference);
+    TrialResult result = trial_(sizes, reference);
+    if (!result.ok()) refused_.emplace(std::pair(reference, sizes), result);
+    return result;
   }
 
   void keep(const Sizes& sizes, int run) { kept_.push_back({sizes, run}); }
@@ -491,7 +495,9 @@ class Prober {
     std::erase_if(rest.places, [&](const Place& p) { return contains(places, p); });
     std::string ignored;
     const std::size_t before = kept_.size();
-    const std::int64_t size = whole.only_down ? down(whole, whole.base) : up(whole, whole.base);
+    const std::int64_t size = whole.unit > 1    ? whole.base + whole.unit
+                              : whole.only_down ? down(whole, whole.base)
+                                                : whole.base + 1 + step(whole.base);
     // A part that no operator looks at (an input that is ignored) stays with its like.
     const auto moves_visibly = [&](Group& group) {
       visible_ = false;
@@ -503,7 +509,8 @@ class Prober {
       const Group& second = free == Free::kAlone ? part : rest;
       groups_[g].places = first.places;
       groups_[g].places.insert(groups_[g].places.end(), second.places.begin(), second.places.end());
-      if (moves_visibly(part) && moves_visibly(rest)) return free;
+      // The rest first: what is too short is refused early, what is too long runs to the end.
+      if (moves_visibly(rest) && moves_visibly(part)) return free;
       kept_.resize(before);
     }
     groups_[g].places = whole.places;
@@ -637,8 +644,10 @@ class Prober {
   }
 
   void confirm() {
-    constexpr std::size_t kSettings = 3;
-    for (std::size_t k = 0; k < kSettings; ++k) {
+    // Every symbol has been at three sizes by then; more would be told apart by nothing new.
+    const std::size_t settings = kept_.size() >= 4 ? 2 : 3;
+    for (std::size_t n = 0; n < settings; ++n) {
+      const std::size_t k = n == 0 ? 0 : n + (settings == 2 ? 1 : 0);  // the last one even
       std::set<std::int64_t> used;
       Sizes sizes = base_;
       for (const std::size_t g : free_groups()) {
@@ -794,6 +803,7 @@ class Prober {
   bool parted_ = false;  // the last trial that failed ran another program
   bool visible_ = false;
   bool supposed_rest_ = false;  // the last supposed sum left a rest behind
+  std::map<std::pair<int, Sizes>, TrialResult> refused_;
 };
 
 }  // namespace

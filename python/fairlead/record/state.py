@@ -23,12 +23,15 @@ class ModelState:
             (module, dict(module.__dict__), dict(module._buffers), dict(module._parameters))
             for module in model.modules()
         ]
-        self._containers = [
-            (value, type(value)(value))
+        containers = [
+            value
             for _, attributes, _, _ in self._saved
             for name, value in attributes.items()
             if type(value) in CONTAINERS and name not in ("_buffers", "_parameters", "_modules")
         ]
+        # Most are empty tables of hooks: thousands, looked at after every run.
+        self._empty = [value for value in containers if not value]
+        self._containers = [(value, type(value)(value)) for value in containers if value]
         self._written = {
             id(buffer): (buffer, buffer._version, buffer.detach().clone())
             for buffer in model.buffers()
@@ -40,6 +43,9 @@ class ModelState:
             _put_back(module.__dict__, attributes)
             _put_back(module._buffers, buffers)
             _put_back(module._parameters, parameters)
+        for container in self._empty:
+            if container:
+                container.clear()
         for container, before in self._containers:
             if not _same(container, before):
                 container.clear()
