@@ -1,0 +1,92 @@
+// Stage 4: every symbol changed at once; what fails there is fixed.
+#include <algorithm>
+
+#include "fairlead/probe/probe_impl.h"
+#include "fairlead/probe/sizes.h"
+
+namespace fairlead {
+
+std::vector<std::size_t> Prober::free_groups() const {
+  std::vector<std::size_t> list;
+  for (std::size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].dynamic && groups_[g].sum_of[0] < 0) list.push_back(g);
+  }
+  return list;
+}
+
+// Setting k of a group: primes above, then an even number, so that halves are told from ceilings.
+std::int64_t Prober::setting(const Group& group, std::size_t k,
+                             const std::set<std::int64_t>& used) {
+  if (group.unit > 1) {
+    const std::int64_t size = group.base + group.unit * static_cast<std::int64_t>(k + 1);
+    return allowed(group, size) ? size : group.base;
+  }
+  std::set<std::int64_t> avoid = used;
+  std::int64_t size = group.base;
+  if (group.only_down) {
+    for (std::size_t i = 0; i <= k && size > 2; ++i) {
+      const std::int64_t lower = prime_below(size, avoid);
+      if (lower < 2) break;
+      size = lower;
+    }
+  } else if (k % 3 == 2) {
+    size = std::max<std::int64_t>(4, group.base - group.base % 2);
+    size += 2 * step(group.base);
+    while (avoid.contains(size) || size == group.base) size += 2;
+  } else {
+    for (std::size_t i = 0; i <= k; ++i) {
+      size = prime_above(size + step(group.base), avoid);
+      avoid.insert(size);
+    }
+  }
+  return std::clamp(size, std::max<std::int64_t>(1, group.min), group.max);
+}
+
+void Prober::confirm() {
+  // Every symbol has been at three sizes by then; more would be told apart by nothing new.
+  const std::size_t settings = kept_.size() >= 4 ? 2 : 3;
+  for (std::size_t n = 0; n < settings; ++n) {
+    const std::size_t k = n == 0 ? 0 : n + (settings == 2 ? 1 : 0);  // the last one even
+    std::set<std::int64_t> used;
+    Sizes sizes = base_;
+    for (const std::size_t g : free_groups()) {
+      const std::int64_t size = setting(groups_[g], k, used);
+      used.insert(size);
+      put(sizes, groups_[g], size);
+    }
+    settle(sizes);
+    if (sizes == base_) return;
+    const TrialResult result = attempt(sizes, reference_);
+    if (result.ok()) {
+      keep(sizes, result.run);
+    } else {
+      find_culprit(sizes, result.reason);
+    }
+  }
+}
+
+// The groups are moved to the failing setting one after the other; the one that breaks it is fixed,
+// or, where it broke at a larger size only, kept to smaller ones.
+void Prober::find_culprit(const Sizes& target, const std::string& reason) {
+  Sizes sizes = base_;
+  for (const std::size_t g : free_groups()) {
+    Group& group = groups_[g];
+    const std::int64_t before = size_in(sizes, group);
+    put(sizes, group, size_in(target, group));
+    settle(sizes);
+    const TrialResult result = attempt(sizes, reference_);
+    if (result.ok()) {
+      keep(sizes, result.run);
+      continue;
+    }
+    put(sizes, group, before);
+    settle(sizes);
+    group.dynamic = false;
+    group.reason = result.reason.empty() ? reason : result.reason;
+    // Every run in which it moved is of no use any more.
+    std::erase_if(kept_,
+                  [&](const Kept& kept) { return size_in(kept.sizes, group) != group.base; });
+  }
+}
+
+}  // namespace fairlead

@@ -1,0 +1,141 @@
+// The prober: its groups and stages. Several sources serve it, one per concern.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fairlead/probe/probe.h"
+
+namespace fairlead {
+
+struct Place {
+  std::size_t leaf;
+  std::size_t axis;
+};
+
+struct Group {
+  std::vector<Place> places;
+  std::int64_t base = 0;  // size in the base call
+  std::int64_t unit = 1;  // the size is a multiple of it
+  std::string name;       // the user's
+  bool required = false;
+  bool pinned = false;  // the user said what belongs together: not split
+  std::int64_t min = 0;
+  std::int64_t max = INT64_MAX;
+  bool dynamic = false;
+  bool only_down = false;     // larger sizes are refused
+  std::string reason;         // why it is fixed
+  int sum_of[2] = {-1, -1};   // it is the sum of these groups; the second may be absent
+  std::int64_t sum_more = 0;  // plus this
+};
+
+class Prober {
+ public:
+  Prober(const ProbeRequest& request, const Trial& trial)
+      : request_(request), trial_(trial), base_(request.calls.front()) {}
+
+  ProbeResult run();
+
+ private:
+  struct Kept {
+    Sizes sizes;
+    int run;
+  };
+
+  // That `places` of group `sum` are as large as a group and group `other` together.
+  struct SumGuess {
+    std::size_t sum;
+    int other;
+    std::vector<Place> places;
+  };
+
+  enum class Free {
+    kNo,
+    kAlone,
+    kWithSums,  // the sums of its group are its own
+  };
+
+  // ---- groups, trials and moves ---------------------------------------------------------------
+
+  void make_groups();
+  [[nodiscard]] std::string where(const Group& group) const;
+  [[nodiscard]] std::vector<std::vector<Place>> units(const Group& group) const;
+  [[nodiscard]] static std::vector<std::vector<Place>> by_axis(const std::vector<Place>& places);
+  [[nodiscard]] std::vector<std::vector<Place>> by_axis_and_rank(
+      const std::vector<Place>& places) const;
+  static bool contains(const std::vector<Place>& places, const Place& p);
+  TrialResult attempt(const Sizes& sizes, int reference);
+  static void put(Sizes& sizes, const Group& group, std::int64_t size);
+  [[nodiscard]] std::int64_t size_in(const Sizes& sizes, const Group& group) const;
+  void settle(Sizes& sizes) const;
+  [[nodiscard]] std::int64_t sum_in(const Sizes& sizes, const Group& sum) const;
+  [[nodiscard]] bool allowed(const Group& group, std::int64_t size) const;
+  std::int64_t up(const Group& group, std::int64_t from);
+  std::int64_t down(const Group& group, std::int64_t from);
+  bool moves(Group& group, std::int64_t size, std::string& reason);
+  bool moves_either_way(Group& group, std::string& reason);
+  void refuse_unmet() const;
+  void keep(const Sizes& sizes, int run) { kept_.push_back({sizes, run}); }
+  // Large sizes move by a share of themselves: (samples - 8) // 4 cannot be told from its
+  // neighbours by sizes that are close together.
+  static std::int64_t step(std::int64_t size) { return size / 12; }
+
+  // ---- stages 1 and 2: one group at a time ----------------------------------------------------
+
+  void leave_ones();
+  bool leave_one(std::size_t g, bool own_program, std::string& refusal);
+  void explore(std::size_t g);
+  bool explore_whole(std::size_t g, std::string& reason);
+  bool explore_parts(std::size_t g);
+  bool explore_multiples(std::size_t g);
+
+  // ---- sums -----------------------------------------------------------------------------------
+
+  [[nodiscard]] std::vector<SumGuess> sums_with(std::size_t g) const;
+  void suppose(const SumGuess& guess, std::size_t g);
+  void take_back(const SumGuess& guess);
+  void set_sum(std::size_t s, int a, int b);
+  void clear_sum(std::size_t s);
+  [[nodiscard]] bool in_sum(std::size_t g) const;
+  bool explore_sums(std::size_t g);
+  void drop_runs_that_break(std::size_t s);
+  void split_sum(std::size_t s);
+
+  // ---- stage 3: splitting ---------------------------------------------------------------------
+
+  Free free_alone(std::size_t g, const std::vector<Place>& places);
+  void split(std::size_t g);
+  bool separate(std::size_t g, const std::vector<Place>& places);
+  void drop_runs_of_fixed();
+
+  // ---- stage 4: all at once -------------------------------------------------------------------
+
+  [[nodiscard]] std::vector<std::size_t> free_groups() const;
+  std::int64_t setting(const Group& group, std::size_t k, const std::set<std::int64_t>& used);
+  void confirm();
+  void find_culprit(const Sizes& target, const std::string& reason);
+
+  // ---- the answer -----------------------------------------------------------------------------
+
+  ProbeResult finish();
+
+  const ProbeRequest& request_;
+  const Trial& trial_;
+  Sizes base_;
+  int reference_ = -1;
+  std::vector<Group> groups_;
+  std::set<std::int64_t> taken_;
+  std::vector<Kept> kept_;
+  std::size_t trials_ = 0;
+  bool moved_base_ = false;
+  bool parted_ = false;  // the last trial that failed ran another program
+  bool visible_ = false;
+  bool supposed_rest_ = false;  // the last supposed sum left a rest behind
+  std::map<std::pair<int, Sizes>, TrialResult> refused_;
+};
+
+}  // namespace fairlead

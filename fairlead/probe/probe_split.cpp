@@ -1,0 +1,97 @@
+// Stage 3: groups that run are split where a part of them may move alone.
+#include "fairlead/probe/probe_impl.h"
+
+namespace fairlead {
+
+// A part is free when it may be larger than the rest and also smaller: a mask that is too long may
+// go unnoticed, one that is too short does not. Sums follow the first place of their part, so both
+// orders of the places are tried where the group is part of a sum.
+Prober::Free Prober::free_alone(std::size_t g, const std::vector<Place>& places) {
+  const Group whole = groups_[g];
+  Group part = whole;
+  part.places = places;
+  Group rest = whole;
+  std::erase_if(rest.places, [&](const Place& p) { return contains(places, p); });
+  std::string ignored;
+  const std::size_t before = kept_.size();
+  const std::int64_t size = whole.unit > 1    ? whole.base + whole.unit
+                            : whole.only_down ? down(whole, whole.base)
+                                              : whole.base + 1 + step(whole.base);
+  // A part that no operator looks at (an input that is ignored) stays with its like.
+  const auto moves_visibly = [&](Group& group) {
+    visible_ = false;
+    return moves(group, size, ignored) && visible_;
+  };
+  for (const Free free : {Free::kAlone, Free::kWithSums}) {
+    if (free == Free::kWithSums && !in_sum(g)) break;
+    const Group& first = free == Free::kAlone ? rest : part;
+    const Group& second = free == Free::kAlone ? part : rest;
+    groups_[g].places = first.places;
+    groups_[g].places.insert(groups_[g].places.end(), second.places.begin(), second.places.end());
+    // The rest first: what is too short is refused early, what is too long runs to the end.
+    if (moves_visibly(rest) && moves_visibly(part)) return free;
+    kept_.resize(before);
+  }
+  groups_[g].places = whole.places;
+  return Free::kNo;
+}
+
+void Prober::split(std::size_t g) {
+  if (!groups_[g].dynamic || groups_[g].pinned) return;
+  if (groups_[g].sum_of[0] >= 0) return split_sum(g);
+  const auto axes = by_axis(groups_[g].places);
+  auto parts = units(groups_[g]);
+  if (axes.size() > 1 && axes.size() < parts.size()) {
+    for (std::size_t k = 1; k < axes.size(); ++k) (void)separate(g, axes[k]);
+    parts = units(groups_[g]);
+  }
+  bool changed = true;
+  while (changed && parts.size() > 1) {
+    changed = false;
+    for (std::size_t k = 0; k < parts.size() && parts.size() > 1; ++k) {
+      if (!separate(g, parts[k])) continue;
+      parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(k));
+      changed = true;
+      break;
+    }
+    if (changed || parts.size() < 4 || parts.size() > 6) continue;
+    for (std::size_t a = 0; a < parts.size() && !changed; ++a) {
+      for (std::size_t b = a + 1; b < parts.size() && !changed; ++b) {
+        std::vector<Place> pair = parts[a];
+        pair.insert(pair.end(), parts[b].begin(), parts[b].end());
+        if (!separate(g, pair)) continue;
+        parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(b));
+        parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(a));
+        changed = true;
+      }
+    }
+  }
+}
+
+// Makes the places a group of their own where they are free.
+bool Prober::separate(std::size_t g, const std::vector<Place>& places) {
+  const Free free = free_alone(g, places);
+  if (free == Free::kNo) return false;
+  Group part = groups_[g];
+  part.places = places;
+  std::erase_if(groups_[g].places, [&](const Place& p) { return contains(places, p); });
+  groups_.push_back(std::move(part));
+  if (free == Free::kAlone) return true;
+  for (Group& sum : groups_) {
+    for (int& of : sum.sum_of) {
+      if (of == static_cast<int>(g)) of = static_cast<int>(groups_.size()) - 1;
+    }
+  }
+  return true;
+}
+
+// A dimension that left its size of 1 and is fixed after all has one size in every run.
+void Prober::drop_runs_of_fixed() {
+  std::erase_if(kept_, [&](const Kept& kept) {
+    return std::any_of(groups_.begin(), groups_.end(), [&](const Group& group) {
+      return !group.dynamic && group.sum_of[0] < 0 && size_in(kept.sizes, group) != group.base;
+    });
+  });
+}
+
+}  // namespace fairlead

@@ -1,0 +1,143 @@
+// Arguments: values, and integers and floats that are solved where they vary.
+#include <algorithm>
+#include <cmath>
+
+#include "fairlead/base/error.h"
+#include "fairlead/trace/fresh.h"
+#include "fairlead/trace/program_impl.h"
+
+namespace fairlead {
+
+// In this order: a size of the operator's own inputs, a size of any value made before, a search.
+Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::string_view what) {
+  if (std::all_of(observed.begin(), observed.end(),
+                  [&](std::int64_t v) { return v == observed[0]; })) {
+    return pool().constant(observed[0]);
+  }
+  for (const Expr hint : hints_) {
+    auto [it, fresh] = values_.try_emplace(hint);
+    if (fresh) it->second = solver_.values_of(hint);
+    if (it->second == observed) return hint;
+  }
+  if (const auto it = sizes_.find(observed); it != sizes_.end()) return it->second;
+  const Solution solution = solver_.solve(observed, hints_);
+  if (!solution.found()) {
+    std::string seen;
+    for (const std::int64_t v : observed) seen += (seen.empty() ? "" : ", ") + std::to_string(v);
+    throw Error(ErrorCode::kUnsolved,
+                "[export] Expected every integer to follow from the input sizes, got " +
+                    std::string(what) + " = " + seen + " over the runs (" + where() +
+                    "). Fix the dimension it depends on with dynamic_shapes.");
+  }
+  if (solution.ambiguous()) ++program_.ambiguous;
+  return solution.expr;
+}
+
+Arg ProgramBuilder::read_item(std::uint32_t& at, const std::string& name) {
+  const Item item = run_.items[at];
+  Arg arg;
+  switch (item.kind) {
+    case ItemKind::kNone:
+      break;
+    case ItemKind::kTensor:
+      arg.kind = ArgKind::kValue;
+      arg.value = read_value(static_cast<RunValue>(item.i));
+      break;
+    case ItemKind::kInt:
+      arg.kind = ArgKind::kInt;
+      arg.expr = solve_int(over_runs(at, false, [](const Item& i) { return i.i; }), name);
+      break;
+    case ItemKind::kFloat:
+      read_float(at, name, arg);
+      break;
+    case ItemKind::kBool: {
+      const auto seen = over_runs(at, false, [](const Item& i) { return i.i; });
+      if (std::count(seen.begin(), seen.end(), seen[0]) !=
+          static_cast<std::ptrdiff_t>(seen.size())) {
+        throw Error(ErrorCode::kUnsolved, "[export] Expected the flag " + name +
+                                              " to be the same in every run (" + where() +
+                                              "). Fix the dimension it depends on.");
+      }
+      arg.kind = ArgKind::kBool;
+      arg.number = static_cast<double>(item.i);
+      break;
+    }
+    case ItemKind::kString:
+      arg.kind = ArgKind::kString;
+      arg.text = vocabulary_.strings[item.i];
+      break;
+    case ItemKind::kDtype:
+      arg.kind = ArgKind::kDtype;
+      arg.dtype = static_cast<Dtype>(item.i);
+      break;
+    case ItemKind::kList: {
+      arg.kind = ArgKind::kList;
+      ++at;
+      for (std::int64_t k = 0; k < item.i; ++k) arg.items.push_back(read_item(at, name));
+      return arg;
+    }
+  }
+  ++at;
+  return arg;
+}
+
+void ProgramBuilder::read_float(std::uint32_t at, const std::string& name, Arg& arg) {
+  const auto seen = over_runs(at, false, [](const Item& i) { return i.f; });
+  arg.kind = ArgKind::kFloat;
+  arg.number = seen[0];
+  const bool constant = std::all_of(seen.begin(), seen.end(), [&](double v) {
+    return v == seen[0] || (v != v && seen[0] != seen[0]);
+  });
+  if (constant) return;
+  auto solution = solver_.solve_float(seen);
+  if (!solution) solution = solve_fraction(seen);
+  if (!solution) {
+    std::string text;
+    for (const double v : seen) text += (text.empty() ? "" : ", ") + std::to_string(v);
+    throw Error(ErrorCode::kUnsolved,
+                "[export] Expected the number " + name + " to follow from the input sizes, got " +
+                    text + " over the runs (" + where() +
+                    "). Fix the dimension it depends on with dynamic_shapes.");
+  }
+  arg.number = solution->coefficient;
+  arg.expr = solution->base;
+  arg.power = solution->power;
+}
+
+// h - 0.5 and its kin: an integer expression divided by a small power of two.
+std::optional<FloatSolution> ProgramBuilder::solve_fraction(const std::vector<double>& seen) {
+  for (const double scale : {1.0, 2.0, 4.0, 8.0}) {
+    std::vector<std::int64_t> whole;
+    for (const double v : seen) {
+      const double scaled = v * scale;
+      if (scaled != std::floor(scaled) || std::abs(scaled) > 1e12) break;
+      whole.push_back(static_cast<std::int64_t>(scaled));
+    }
+    if (whole.size() != seen.size()) continue;
+    const Solution solution = solver_.solve(whole, hints_);
+    if (solution.found()) return FloatSolution{1 / scale, solution.expr, 1};
+  }
+  return std::nullopt;
+}
+
+ValueId ProgramBuilder::read_value(RunValue v) {
+  if (!functional_.defined(v)) {
+    const ValueFact& fact = run_.values[v];
+    FAIRLEAD_CHECK(fact.origin == Origin::kConstant, "value is read before it is made, " + where());
+    add_constant(v);
+  }
+  const ValueId id = functional_.read(v);
+  for (const Expr e : graph().values[id].shape) add_hint(e);
+  return id;
+}
+
+void ProgramBuilder::add_hint(Expr e) {
+  if (!is_const(e) && std::find(hints_.begin(), hints_.end(), e) == hints_.end())
+    hints_.push_back(e);
+}
+
+void ProgramBuilder::add_constant(RunValue v) {
+  functional_.define_root(v, constant_value(graph(), request_.runs, v, solver_, where()));
+}
+
+}  // namespace fairlead

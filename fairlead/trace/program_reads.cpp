@@ -1,0 +1,72 @@
+// Values that the model read from tensors: symbols where they vary, assumptions where they do not.
+#include <algorithm>
+#include <type_traits>
+
+#include "fairlead/trace/program_impl.h"
+
+namespace fairlead {
+
+template <typename T>
+void ProgramBuilder::read_number(const Node& node, const std::vector<T>& seen,
+                                 std::int64_t element) {
+  const ValueId from = node.args.empty() ? kNoValue : node.args[0].value;
+  const bool varies = std::any_of(seen.begin(), seen.end(), [&](T v) { return v != seen[0]; });
+  if (!varies) {
+    if (tainted_args()) {
+      program_.assumptions.push_back(
+          {"read",
+           "read " + std::to_string(seen[0]) + " from a tensor in every run and may go by it",
+           std::string(node.module), std::string(node.source)});
+    }
+    return;
+  }
+  if constexpr (std::is_same_v<T, std::int64_t>) {
+    if (!tainted_args() && solver_.solve(seen, hints_).found()) return;
+    const Expr symbol = new_symbol("read", SymbolKind::kRead, seen);
+    graph().symbol_sources[symbol->value] = {from, static_cast<int>(element)};
+  }
+}
+
+// .item(), .tolist(), bool(t): results that are numbers. Each is a symbol where it varies.
+bool ProgramBuilder::reads_value(const OpRecord& record, const Node& node) {
+  bool reads = false;
+  std::int64_t element = 0;
+  for (std::uint32_t k = 0; k < record.result_count; ++k) {
+    const std::uint32_t at = record.results + k;
+    const ItemKind kind = run_.items[at].kind;
+    if (kind != ItemKind::kInt && kind != ItemKind::kFloat && kind != ItemKind::kBool) continue;
+    reads = true;
+    if (kind == ItemKind::kFloat) {
+      read_number(node, over_runs(at, true, [](const Item& i) { return i.f; }), element++);
+    } else if (kind == ItemKind::kBool) {
+      read_flag(node, over_runs(at, true, [](const Item& i) { return i.i; }));
+    } else {
+      read_number(node, over_runs(at, true, [](const Item& i) { return i.i; }), element++);
+    }
+  }
+  return reads;
+}
+
+// if x.sum() > 0: what the model did after that answer is the program. Where both answers were
+// seen the runs did not part, so nothing is assumed.
+void ProgramBuilder::read_flag(const Node& node, const std::vector<std::int64_t>& seen) {
+  if (!tainted_args()) return;
+  for (const std::int64_t v : seen) {
+    if (v != seen[0]) return;
+  }
+  program_.assumptions.push_back({"read",
+                                  std::string("read ") + (seen[0] != 0 ? "True" : "False") +
+                                      " from a tensor in every run and may go by it",
+                                  std::string(node.module), std::string(node.source)});
+}
+
+bool ProgramBuilder::tainted_args() const {
+  const OpRecord& record = run_.ops[op_];
+  for (std::uint32_t k = 0; k < record.item_count; ++k) {
+    const Item& item = run_.items[record.items + k];
+    if (item.kind == ItemKind::kTensor && run_.values[item.i].tainted) return true;
+  }
+  return false;
+}
+
+}  // namespace fairlead
