@@ -42,7 +42,8 @@ constexpr Row kRows[] = {
 
 std::string symbol_name(std::string_view leaf, std::size_t axis, std::size_t rank) {
   // The cross-attention part of an encoder-decoder cache.
-  if (leaf.starts_with("past_key_values") && leaf.find(".encoder.") != std::string_view::npos && axis == 2) {
+  if (leaf.starts_with("past_key_values") && leaf.find(".encoder.") != std::string_view::npos &&
+      axis == 2) {
     return "encoder_sequence";
   }
   for (const Row& row : kRows) {
@@ -55,7 +56,8 @@ std::string symbol_name(std::string_view leaf, std::size_t axis, std::size_t ran
   for (char& c : name) {
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
   }
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0) name = "input_" + name;
+  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0])) != 0)
+    name = "input_" + name;
   return name + "_dim_" + std::to_string(axis);
 }
 

@@ -20,17 +20,17 @@ struct Place {
 
 struct Group {
   std::vector<Place> places;
-  std::int64_t base = 0;   // size in the base call
-  std::int64_t unit = 1;   // the size is a multiple of it
-  std::string name;        // the user's
+  std::int64_t base = 0;  // size in the base call
+  std::int64_t unit = 1;  // the size is a multiple of it
+  std::string name;       // the user's
   bool required = false;
-  bool pinned = false;     // the user said what belongs together: not split
+  bool pinned = false;  // the user said what belongs together: not split
   std::int64_t min = 0;
   std::int64_t max = INT64_MAX;
   bool dynamic = false;
-  bool only_down = false;  // larger sizes are refused
-  std::string reason;      // why it is fixed
-  int sum_of[2] = {-1, -1};  // it is the sum of these groups; the second may be absent
+  bool only_down = false;     // larger sizes are refused
+  std::string reason;         // why it is fixed
+  int sum_of[2] = {-1, -1};   // it is the sum of these groups; the second may be absent
   std::int64_t sum_more = 0;  // plus this
 };
 
@@ -44,9 +44,10 @@ class Prober {
     make_groups();
     TrialResult example = attempt(base_, -1);
     if (!example.ok()) {
-      throw Error(ErrorCode::kInvalidInput,
-                  "[export] Expected an example call that the model accepts, but the model raised " +
-                      example.reason + ". Check the inputs against the model's forward.");
+      throw Error(
+          ErrorCode::kInvalidInput,
+          "[export] Expected an example call that the model accepts, but the model raised " +
+              example.reason + ". Check the inputs against the model's forward.");
     }
     reference_ = example.run;
     keep(base_, example.run);
@@ -104,10 +105,10 @@ class Prober {
     }
     for (const Group& group : groups_) {
       if (group.min <= group.max) continue;
-      throw Error(ErrorCode::kInvalidInput,
-                  "[export] Expected bounds that leave a size, got min " +
-                      std::to_string(group.min) + " and max " + std::to_string(group.max) + " (" +
-                      where(group) + ").");
+      throw Error(ErrorCode::kInvalidInput, "[export] Expected bounds that leave a size, got min " +
+                                                std::to_string(group.min) + " and max " +
+                                                std::to_string(group.max) + " (" + where(group) +
+                                                ").");
     }
     // Dimensions that several arguments share come first: they are the likeliest to vary.
     std::stable_sort(groups_.begin(), groups_.end(), [](const Group& a, const Group& b) {
@@ -120,7 +121,8 @@ class Prober {
            request_.leaves[group.places[0].leaf].name;
   }
 
-  // ---- trials -------------------------------------------------------------------------------------
+  // ---- trials
+  // -------------------------------------------------------------------------------------
 
   TrialResult attempt(const Sizes& sizes, int reference) {
     // What was refused once is refused again.
@@ -156,7 +158,8 @@ class Prober {
   }
 
   [[nodiscard]] bool allowed(const Group& group, std::int64_t size) const {
-    return size >= std::max<std::int64_t>(group.min, 1) && size <= group.max && size % group.unit == 0;
+    return size >= std::max<std::int64_t>(group.min, 1) && size <= group.max &&
+           size % group.unit == 0;
   }
 
   std::int64_t up(const Group& group, std::int64_t from) {
@@ -164,8 +167,8 @@ class Prober {
     return prime_above(from + step(from), taken_);
   }
 
-  // Large sizes move by a share of themselves: (samples - 8) // 4 cannot be told from its neighbours by
-  // sizes that are close together.
+  // Large sizes move by a share of themselves: (samples - 8) // 4 cannot be told from its
+  // neighbours by sizes that are close together.
   static std::int64_t step(std::int64_t size) { return size / 12; }
 
   std::int64_t down(const Group& group, std::int64_t from) {
@@ -173,11 +176,13 @@ class Prober {
     return prime_below(from, taken_);
   }
 
-  // ---- stage 1b: sizes of one ------------------------------------------------------------------------
+  // ---- stage 1b: sizes of one
+  // ------------------------------------------------------------------------
 
-  // At a size of 1 a model may take another path (one token to decode, broadcasting). Where a dimension
-  // of 1 can be larger, the program there is the one that counts. In order: alone, with a sum that it is
-  // part of, both as the program of the example; then the same with a program of its own.
+  // At a size of 1 a model may take another path (one token to decode, broadcasting). Where a
+  // dimension of 1 can be larger, the program there is the one that counts. In order: alone, with a
+  // sum that it is part of, both as the program of the example; then the same with a program of its
+  // own.
   void leave_ones() {
     for (std::size_t g = 0; g < groups_.size(); ++g) {
       if (groups_[g].base > 1) continue;
@@ -241,7 +246,8 @@ class Prober {
     return false;
   }
 
-  // ---- stage 2: one group at a time -----------------------------------------------------------------
+  // ---- stage 2: one group at a time
+  // -----------------------------------------------------------------
 
   bool moves(Group& group, std::int64_t size, std::string& reason) {
     if (size <= 0 || !allowed(group, size)) return false;
@@ -264,8 +270,9 @@ class Prober {
   bool moves_either_way(Group& group, std::string& reason) {
     parted_ = false;
     if (moves(group, up(group, group.base), reason)) return true;
-    // A model that refuses larger sizes has a limit, and below it one program. One that executes other
-    // operators there branches on the size: smaller sizes prove nothing, and the file could not refuse.
+    // A model that refuses larger sizes has a limit, and below it one program. One that executes
+    // other operators there branches on the size: smaller sizes prove nothing, and the file could
+    // not refuse.
     if (parted_) return false;
     std::string second;
     if (moves(group, down(group, group.base), second)) {
@@ -295,7 +302,8 @@ class Prober {
       if (s == g || groups_[s].sum_of[0] >= 0 || groups_[s].base <= groups_[g].base) continue;
       for (std::size_t t = 0; t < groups_.size(); ++t) {
         if (t == g || t == s || groups_[t].sum_of[0] >= 0) continue;
-        if (groups_[s].base == groups_[g].base + groups_[t].base) list.emplace_back(s, static_cast<int>(t));
+        if (groups_[s].base == groups_[g].base + groups_[t].base)
+          list.emplace_back(s, static_cast<int>(t));
       }
     }
     return list;
@@ -314,7 +322,8 @@ class Prober {
 
   bool explore_sums(std::size_t g) {
     std::string ignored;
-    // A sum that is known already, whose other part turned out to be this group and not its namesake.
+    // A sum that is known already, whose other part turned out to be this group and not its
+    // namesake.
     for (Group& sum : groups_) {
       if (sum.sum_of[0] < 0) continue;
       for (int& part : sum.sum_of) {
@@ -356,7 +365,8 @@ class Prober {
     std::map<std::string, std::vector<Place>> by_unit;
     std::vector<std::string> order;
     for (const Place& p : group.places) {
-      const std::string key = without_numbers(request_.leaves[p.leaf].name) + ":" + std::to_string(p.axis);
+      const std::string key =
+          without_numbers(request_.leaves[p.leaf].name) + ":" + std::to_string(p.axis);
       auto [it, fresh] = by_unit.try_emplace(key);
       if (fresh) order.push_back(key);
       it->second.push_back(p);
@@ -417,7 +427,8 @@ class Prober {
       group.unit = unit;
       std::string ignored;
       const std::size_t mark = kept_.size();
-      if (moves(group, group.base + unit, ignored) && moves(group, group.base + 2 * unit, ignored)) {
+      if (moves(group, group.base + unit, ignored) &&
+          moves(group, group.base + 2 * unit, ignored)) {
         group.dynamic = true;
         return true;
       }
@@ -427,10 +438,11 @@ class Prober {
     return false;
   }
 
-  // ---- stage 3: splitting ------------------------------------------------------------------------------
+  // ---- stage 3: splitting
+  // ------------------------------------------------------------------------------
 
-  // A part is free when it may be larger than the rest and also smaller: a mask that is too long may go
-  // unnoticed, one that is too short does not.
+  // A part is free when it may be larger than the rest and also smaller: a mask that is too long
+  // may go unnoticed, one that is too short does not.
   bool free_alone(const Group& whole, const std::vector<Place>& places) {
     Group part = whole;
     part.places = places;
@@ -493,7 +505,8 @@ class Prober {
     groups_.push_back(std::move(part));
   }
 
-  // ---- stage 4: all at once -----------------------------------------------------------------------------
+  // ---- stage 4: all at once
+  // -----------------------------------------------------------------------------
 
   [[nodiscard]] std::vector<std::size_t> free_groups() const {
     std::vector<std::size_t> list;
@@ -553,8 +566,8 @@ class Prober {
     }
   }
 
-  // The groups are moved to the failing setting one after the other; the one that breaks it is fixed,
-  // or, where it broke at a larger size only, kept to smaller ones.
+  // The groups are moved to the failing setting one after the other; the one that breaks it is
+  // fixed, or, where it broke at a larger size only, kept to smaller ones.
   void find_culprit(const Sizes& target, const std::string& reason) {
     Sizes sizes = base_;
     for (const std::size_t g : free_groups()) {
@@ -572,7 +585,8 @@ class Prober {
       group.dynamic = false;
       group.reason = result.reason.empty() ? reason : result.reason;
       // Every run in which it moved is of no use any more.
-      std::erase_if(kept_, [&](const Kept& kept) { return size_in(kept.sizes, group) != group.base; });
+      std::erase_if(kept_,
+                    [&](const Kept& kept) { return size_in(kept.sizes, group) != group.base; });
     }
   }
 
@@ -580,15 +594,18 @@ class Prober {
     for (const Group& group : groups_) {
       if (group.required && !group.dynamic) {
         throw Error(ErrorCode::kDiverged,
-                    "[export] Expected " + where(group) + " to be dynamic as dynamic_shapes asks, but at "
-                    "other sizes than " + std::to_string(group.base) + " the model " +
+                    "[export] Expected " + where(group) +
+                        " to be dynamic as dynamic_shapes asks, but at "
+                        "other sizes than " +
+                        std::to_string(group.base) + " the model " +
                         (group.reason.empty() ? "does not run" : "gives: " + group.reason) +
                         ". Mark it static, or change the model there.");
       }
     }
   }
 
-  // ---- the answer ---------------------------------------------------------------------------------------
+  // ---- the answer
+  // ---------------------------------------------------------------------------------------
 
   ProbeResult finish() {
     ProbeResult result;
@@ -609,7 +626,8 @@ class Prober {
       const int count = names[name]++;
       if (count > 0) name += "_" + std::to_string(count);
       const Expr symbol = result.pool->symbol(name);
-      symbol_of[g] = group.unit > 1 ? result.pool->mul(symbol, result.pool->constant(group.unit)) : symbol;
+      symbol_of[g] =
+          group.unit > 1 ? result.pool->mul(symbol, result.pool->constant(group.unit)) : symbol;
       owner.push_back(g);
       ProbedSymbol probed;
       probed.name = name;
@@ -656,9 +674,10 @@ class Prober {
         }
       }
     }
-    std::stable_sort(result.fixed.begin(), result.fixed.end(), [](const FixedDim& a, const FixedDim& b) {
-      return a.leaf != b.leaf ? a.leaf < b.leaf : a.axis < b.axis;
-    });
+    std::stable_sort(result.fixed.begin(), result.fixed.end(),
+                     [](const FixedDim& a, const FixedDim& b) {
+                       return a.leaf != b.leaf ? a.leaf < b.leaf : a.axis < b.axis;
+                     });
     for (const Kept& kept : kept_) {
       ProbedRun run{kept.run, {}};
       for (const std::size_t g : owner) {

@@ -1,12 +1,16 @@
 // Finds by trying which dimensions of a model's inputs may vary, and how they hang together.
 //
 // Stages
-//  1. Dimensions of equal size (over all observed calls) form a group: the hypothesis that they are one
+//  1. Dimensions of equal size (over all observed calls) form a group: the hypothesis that they are
+//  one
 //     symbol. Dimensions of size 1 only group with others at the same axis.
-//  2. Each group is changed alone. Refused, or another program: the group is tried together with a group
-//     that is its sum with a third (attention_mask = past + sequence), then in parts, then in multiples
-//     of its size; if nothing runs, its dimensions are fixed, with the model's own reason.
-//  3. Groups that run are split where a part of them may move alone, both up and down, and still execute
+//  2. Each group is changed alone. Refused, or another program: the group is tried together with a
+//  group
+//     that is its sum with a third (attention_mask = past + sequence), then in parts, then in
+//     multiples of its size; if nothing runs, its dimensions are fixed, with the model's own
+//     reason.
+//  3. Groups that run are split where a part of them may move alone, both up and down, and still
+//  execute
 //     the same program (the two towers of CLIP).
 //  4. Settings with every symbol changed at once confirm the whole; what fails there is fixed.
 #pragma once
@@ -49,10 +53,10 @@ struct ProbeRequest {
 };
 
 struct TrialResult {
-  int run = -1;        // the recorded run, where it worked
+  int run = -1;         // the recorded run, where it worked
   bool parted = false;  // it ran another program than the reference
   bool visible = true;  // some number in the run differs from the reference
-  std::string reason;  // the model's error, or where the runs parted
+  std::string reason;   // the model's error, or where the runs parted
   [[nodiscard]] bool ok() const { return run >= 0; }
 };
 
@@ -79,22 +83,22 @@ struct ProbedRun {
 };
 
 struct ProbeResult {
-  std::shared_ptr<ExprPool> pool;            // symbols in the order of `symbols`
+  std::shared_ptr<ExprPool> pool;  // symbols in the order of `symbols`
   std::vector<ProbedSymbol> symbols;
-  std::vector<std::vector<Expr>> shapes;     // by leaf
+  std::vector<std::vector<Expr>> shapes;  // by leaf
   std::vector<FixedDim> fixed;
-  std::vector<ProbedRun> runs;               // one program; the first is the reference
+  std::vector<ProbedRun> runs;  // one program; the first is the reference
   std::size_t trials = 0;
-  bool base_parted = false;                  // the example itself runs another program (a size of 1)
+  bool base_parted = false;  // the example itself runs another program (a size of 1)
 };
 
-// Throws Error(kInvalidInput) where the example itself is refused, Error(kDiverged) where a dimension
-// that the user asked to be dynamic cannot be.
+// Throws Error(kInvalidInput) where the example itself is refused, Error(kDiverged) where a
+// dimension that the user asked to be dynamic cannot be.
 [[nodiscard]] ProbeResult probe(const ProbeRequest& request, const Trial& trial);
 
 // Sizes for checking: every symbol at a value that no run used. Setting 0 has every size 1.
 [[nodiscard]] std::vector<std::vector<std::int64_t>> unseen_settings(const ProbeResult& result,
-                                                                    std::size_t count);
+                                                                     std::size_t count);
 [[nodiscard]] Sizes sizes_at(const ProbeResult& result, const std::vector<std::int64_t>& values);
 
 }  // namespace fairlead

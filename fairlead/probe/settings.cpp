@@ -1,4 +1,5 @@
-// Which sizes to try: primes near the observed size, apart from each other and from the model's constants.
+// Which sizes to try: primes near the observed size, apart from each other and from the model's
+// constants.
 #include <algorithm>
 
 #include "fairlead/probe/probe.h"
@@ -29,8 +30,8 @@ std::int64_t prime_below(std::int64_t n, const std::set<std::int64_t>& taken) {
 
 namespace {
 
-// The next size for a symbol that no run and no earlier setting used: alternately above the largest that
-// ran and below it, so that limits the model has are not crossed by far.
+// The next size for a symbol that no run and no earlier setting used: alternately above the largest
+// that ran and below it, so that limits the model has are not crossed by far.
 std::int64_t unseen(const ProbedSymbol& symbol, std::set<std::int64_t>& seen,
                     const std::set<std::int64_t>& in_setting, bool above) {
   const std::int64_t largest = symbol.tried.empty() ? 2 : symbol.tried.back();
@@ -53,7 +54,8 @@ std::int64_t unseen(const ProbedSymbol& symbol, std::set<std::int64_t>& seen,
 
 }  // namespace
 
-std::vector<std::vector<std::int64_t>> unseen_settings(const ProbeResult& result, std::size_t count) {
+std::vector<std::vector<std::int64_t>> unseen_settings(const ProbeResult& result,
+                                                       std::size_t count) {
   std::vector<std::vector<std::int64_t>> settings;
   if (result.symbols.empty()) return settings;
   std::vector<std::int64_t> ones;
