@@ -40,10 +40,7 @@ def main() -> None:
             path = Path(folder) / "llama.onnx"
             fairlead.export(model, observer, path)
             for row in observer.check_discrepancies(path):
-                print(
-                    f"call {row['index']}: SUCCESS={row['SUCCESS']} abs={row.get('abs')} "
-                    f"{row.get('error', '')}"
-                )
+                print(f"call {row['index']}: SUCCESS={row['SUCCESS']} abs={row.get('abs')} {row.get('error', '')}")
                 assert row["SUCCESS"]
 
 

@@ -13,10 +13,10 @@ namespace {
 std::vector<OpRow> join() {
   std::vector<OpRow> rows;
   for (const auto family : families()) rows.insert(rows.end(), family.begin(), family.end());
-  std::sort(rows.begin(), rows.end(), [](const OpRow& a, const OpRow& b) { return a.aten < b.aten; });
+  std::sort(rows.begin(), rows.end(),
+            [](const OpRow& a, const OpRow& b) { return a.aten < b.aten; });
   for (std::size_t k = 1; k < rows.size(); ++k) {
-    FAIRLEAD_CHECK(rows[k - 1].aten != rows[k].aten,
-                   "two rows lower " + std::string(rows[k].aten));
+    FAIRLEAD_CHECK(rows[k - 1].aten != rows[k].aten, "two rows lower " + std::string(rows[k].aten));
   }
   return rows;
 }
@@ -39,7 +39,8 @@ void refuse_missing(const fairlead::Graph& graph) {
   std::string text;
   for (const auto& [name, m] : missing) {
     text += (text.empty() ? "" : "; ") + name + " (" + std::to_string(m.count) + "x, first in " +
-            std::string(m.module.empty() ? "the model" : m.module) + " at " + std::string(m.source) + ")";
+            std::string(m.module.empty() ? "the model" : m.module) + " at " +
+            std::string(m.source) + ")";
   }
   throw Error(ErrorCode::kUnsupported,
               "[lower] Expected operators that can be written to ONNX, got " +

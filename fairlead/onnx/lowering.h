@@ -1,7 +1,9 @@
-// Lowering: one ATen operator becomes ONNX nodes, through a builder that shares and folds what it can.
+// Lowering: one ATen operator becomes ONNX nodes, through a builder that shares and folds what it
+// can.
 //
-// A family file (onnx/ops/*.cpp) holds functions and, beside them, a table of rows; lowering.cpp joins
-// the tables. A lowering reads the arguments of the node at hand, emits nodes and sets the results:
+// A family file (onnx/ops/*.cpp) holds functions and, beside them, a table of rows; lowering.cpp
+// joins the tables. A lowering reads the arguments of the node at hand, emits nodes and sets the
+// results:
 //
 //   // aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)
 //   void lower_select(Lowering& b) {
@@ -60,7 +62,7 @@ class Lowering;
 using LowerFn = void (*)(Lowering&);
 
 struct OpRow {
-  std::string_view aten;    // "aten.select.int"
+  std::string_view aten;  // "aten.select.int"
   LowerFn lower;
   std::string_view form;    // what it becomes, for the generated page: "Gather"
   std::string_view limits;  // what it cannot do, in words; empty: nothing
@@ -74,28 +76,30 @@ class Lowering {
  public:
   Lowering(const fairlead::Graph& graph, const LowerOptions& options);
 
-  // ---- The node at hand: arguments by schema position --------------------------------------------
+  // ---- The node at hand: arguments by schema position
+  // --------------------------------------------
   [[nodiscard]] const fairlead::Node& node() const { return *node_; }
   [[nodiscard]] const fairlead::Graph& graph() const { return graph_; }
   [[nodiscard]] int opset() const { return options_.opset; }
-  [[nodiscard]] bool has(std::size_t i) const;        // given and not None
+  [[nodiscard]] bool has(std::size_t i) const;  // given and not None
   [[nodiscard]] bool is_tensor(std::size_t i) const;
-  [[nodiscard]] Val in(std::size_t i);                // tensor argument; absent for None
+  [[nodiscard]] Val in(std::size_t i);  // tensor argument; absent for None
   // Tensor or number, cast to `dtype`; a number becomes a scalar constant or a computed scalar.
   [[nodiscard]] Val in(std::size_t i, Dtype dtype);
-  [[nodiscard]] Inputs ins(std::size_t i);            // list of tensors; absent entries for None
-  [[nodiscard]] Val value(ValueId id);                // any value of the graph made before this node
+  [[nodiscard]] Inputs ins(std::size_t i);  // list of tensors; absent entries for None
+  [[nodiscard]] Val value(ValueId id);      // any value of the graph made before this node
   [[nodiscard]] const Shape& shape(std::size_t i) const;
   [[nodiscard]] int rank(std::size_t i) const { return static_cast<int>(shape(i).size()); }
-  [[nodiscard]] Dtype dtype(std::size_t i) const;     // of a tensor argument
-  [[nodiscard]] Expr integer(std::size_t i) const;    // may be symbolic
+  [[nodiscard]] Dtype dtype(std::size_t i) const;   // of a tensor argument
+  [[nodiscard]] Expr integer(std::size_t i) const;  // may be symbolic
   [[nodiscard]] Expr integer(std::size_t i, std::int64_t otherwise) const;
   [[nodiscard]] std::vector<Expr> integers(std::size_t i) const;  // a single int counts as a list
   // Constant integers; an Error names the argument where one is symbolic.
   [[nodiscard]] std::int64_t constant_int(std::size_t i) const;
   [[nodiscard]] std::int64_t constant_int(std::size_t i, std::int64_t otherwise) const;
   [[nodiscard]] std::vector<std::int64_t> constant_ints(std::size_t i) const;
-  [[nodiscard]] double number(std::size_t i, double otherwise = 0) const;  // constant float, int, bool
+  [[nodiscard]] double number(std::size_t i,
+                              double otherwise = 0) const;  // constant float, int, bool
   [[nodiscard]] bool flag(std::size_t i, bool otherwise = false) const;
   [[nodiscard]] std::string_view text(std::size_t i) const;
   [[nodiscard]] std::optional<Dtype> dtype_arg(std::size_t i) const;
@@ -105,25 +109,30 @@ class Lowering {
   // PyTorch's type promotion over tensor and number arguments.
   [[nodiscard]] Dtype promoted(std::initializer_list<std::size_t> arguments) const;
 
-  // ---- Results ------------------------------------------------------------------------------------
+  // ---- Results
+  // ------------------------------------------------------------------------------------
   [[nodiscard]] std::size_t result_count() const { return node_->outputs.size(); }
   [[nodiscard]] bool result_used(std::size_t k) const;
   [[nodiscard]] Dtype out_dtype(std::size_t k = 0) const;
   [[nodiscard]] const Shape& out_shape(std::size_t k = 0) const;
-  [[nodiscard]] int out_rank(std::size_t k = 0) const { return static_cast<int>(out_shape(k).size()); }
+  [[nodiscard]] int out_rank(std::size_t k = 0) const {
+    return static_cast<int>(out_shape(k).size());
+  }
   void result(Val v) { result(0, v); }
   void result(std::size_t k, Val v);  // cast to the observed dtype where it differs
 
-  // ---- Complex numbers: a pair of real tensors, joined (last dimension 2) only where a node asks for it -----
-  // What `in` gives for a complex tensor is joined; these give its parts, in their own dtype.
+  // ---- Complex numbers: a pair of real tensors, joined (last dimension 2) only where a node asks
+  // for it ----- What `in` gives for a complex tensor is joined; these give its parts, in their own
+  // dtype.
   [[nodiscard]] bool is_complex_arg(std::size_t i) const;
   [[nodiscard]] Val part(std::size_t i, int k);  // 0: real, 1: imaginary
   void result_parts(std::size_t k, Val re, Val im);
   // Runs a lowering on the real parts and then on the imaginary parts of every complex value.
   void run_by_parts(LowerFn lower);
 
-  // ---- Emitting -------------------------------------------------------------------------------------
-  // One result. Its dtype follows the operator (Equal -> bool, Shape -> int64, Cast -> `to`, else the
+  // ---- Emitting
+  // ------------------------------------------------------------------------------------- One
+  // result. Its dtype follows the operator (Equal -> bool, Shape -> int64, Cast -> `to`, else the
   // first input's, for Where the second's) unless `dtype` says otherwise.
   Val op(std::string_view type, const Inputs& inputs, Attributes attributes = {},
          std::optional<Dtype> dtype = std::nullopt, std::string_view domain = {});
@@ -144,9 +153,9 @@ class Lowering {
 
   // Constants. Equal ones are stored once.
   Val constant(TensorData data, std::string_view name = {});
-  Val ints(std::span<const std::int64_t> values);                   // int64 [n]
+  Val ints(std::span<const std::int64_t> values);  // int64 [n]
   Val ints(std::initializer_list<std::int64_t> values);
-  Val scalar(double value, Dtype dtype);                            // rank 0
+  Val scalar(double value, Dtype dtype);                                      // rank 0
   Val filled(double value, Dtype dtype, std::span<const std::int64_t> dims);  // small constants
   // Lowest and highest finite value of a dtype, as used in masks.
   [[nodiscard]] static double lowest(Dtype dtype);
@@ -154,8 +163,8 @@ class Lowering {
 
   // Sizes as tensors.
   Val size_scalar(Expr e, Dtype dtype = Dtype::kInt64);  // rank 0
-  Val dim(Expr e);                                  // int64 [1]
-  Val shape_tensor(std::span<const Expr> shape);    // int64 [n]
+  Val dim(Expr e);                                       // int64 [1]
+  Val shape_tensor(std::span<const Expr> shape);         // int64 [n]
 
   // Common forms.
   Val cast(Val v, Dtype dtype);  // v itself where it has that dtype
@@ -165,7 +174,8 @@ class Lowering {
   Val transpose(Val v, std::vector<std::int64_t> perm);
   Val unsqueeze(Val v, std::vector<std::int64_t> axes);
   Val squeeze(Val v, std::vector<std::int64_t> axes);
-  Val slice(Val v, std::int64_t axis, Val start, Val end, std::int64_t step = 1);  // start, end: [1]
+  Val slice(Val v, std::int64_t axis, Val start, Val end,
+            std::int64_t step = 1);  // start, end: [1]
   Val concat(const Inputs& parts, std::int64_t axis);
   // Reductions take axes as input or attribute depending on operator and opset: this knows which.
   Val reduce(std::string_view type, Val v, std::vector<std::int64_t> axes, bool keepdim);
@@ -178,7 +188,8 @@ class Lowering {
   // Stops with Error(kUnsupported): "[lower] aten.x.y: why (in module at source)."
   [[noreturn]] void unsupported(const std::string& why) const;
 
-  // ---- For lower_graph -------------------------------------------------------------------------------
+  // ---- For lower_graph
+  // -------------------------------------------------------------------------------
   void run(const fairlead::Node& node, LowerFn lower);
   Model finish();
 
@@ -200,13 +211,14 @@ class Lowering {
   LowerOptions options_;
   Model model_;
   const fairlead::Node* node_ = nullptr;
-  std::vector<Val> values_;       // by ValueId
-  std::vector<bool> used_;        // by ValueId
+  std::vector<Val> values_;                                // by ValueId
+  std::vector<bool> used_;                                 // by ValueId
   std::unordered_map<ValueId, std::array<Val, 2>> parts_;  // of complex values
-  int part_ = -1;                 // while a lowering runs by parts
+  int part_ = -1;                                          // while a lowering runs by parts
   std::unordered_map<std::string, std::vector<TensorId>> emitted_;
   std::unordered_map<std::string, int> names_;
-  std::unordered_map<std::string, TensorId> constants_;  // by dtype, dims, strides, bytes or pointer
+  std::unordered_map<std::string, TensorId>
+      constants_;  // by dtype, dims, strides, bytes or pointer
   std::unordered_map<TensorId, std::size_t> initializer_of_;
   std::unordered_map<const std::byte*, bool> plain_use_;  // constants read other than as x @ w^T
 };
@@ -216,8 +228,8 @@ class Lowering {
 // The row of that name: a registered one before one of the families.
 [[nodiscard]] const OpRow* find_op(std::string_view aten);
 
-// Adds a row for an operator of one's own ("mylib.myop.default"), or replaces one. Not while a graph is
-// being lowered. The texts are copied.
+// Adds a row for an operator of one's own ("mylib.myop.default"), or replaces one. Not while a
+// graph is being lowered. The texts are copied.
 void register_op(const OpRow& row);
 void unregister_op(std::string_view aten);
 

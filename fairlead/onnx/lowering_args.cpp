@@ -12,7 +12,9 @@ const Arg kNoArg;
 
 }  // namespace
 
-const Arg& Lowering::arg(std::size_t i) const { return i < node_->args.size() ? node_->args[i] : kNoArg; }
+const Arg& Lowering::arg(std::size_t i) const {
+  return i < node_->args.size() ? node_->args[i] : kNoArg;
+}
 
 bool Lowering::has(std::size_t i) const { return arg(i).kind != ArgKind::kNone; }
 
@@ -44,8 +46,10 @@ Inputs Lowering::ins(std::size_t i) {
 Val Lowering::arg_number(const Arg& a, Dtype dtype) {
   if (part_ == 1) return scalar(0, dtype);  // the imaginary part of a number
   switch (a.kind) {
-    case ArgKind::kInt: return size_scalar(a.expr, dtype);
-    case ArgKind::kBool: return scalar(a.number, dtype);
+    case ArgKind::kInt:
+      return size_scalar(a.expr, dtype);
+    case ArgKind::kBool:
+      return scalar(a.number, dtype);
     case ArgKind::kFloat: {
       if (a.expr == nullptr) return scalar(a.number, dtype);
       // coefficient * base^power, computed in double so that it rounds once, as Python's float did.
@@ -53,7 +57,8 @@ Val Lowering::arg_number(const Arg& a, Dtype dtype) {
       if (a.power != 1) base = op("Pow", {base, scalar(a.power, Dtype::kFloat64)});
       return cast(op("Mul", {base, scalar(a.number, Dtype::kFloat64)}), dtype);
     }
-    default: unsupported("expected a number as argument");
+    default:
+      unsupported("expected a number as argument");
   }
 }
 
@@ -89,7 +94,8 @@ std::vector<Expr> Lowering::integers(std::size_t i) const {
   if (a.kind == ArgKind::kInt) return {a.expr};
   std::vector<Expr> list;
   for (const Arg& item : a.items) {
-    if (item.kind != ArgKind::kInt) unsupported("expected integers as argument " + std::to_string(i));
+    if (item.kind != ArgKind::kInt)
+      unsupported("expected integers as argument " + std::to_string(i));
     list.push_back(item.expr);
   }
   return list;
@@ -98,7 +104,8 @@ std::vector<Expr> Lowering::integers(std::size_t i) const {
 std::int64_t Lowering::constant_int(std::size_t i) const {
   const Expr e = integer(i);
   if (!is_const(e)) {
-    unsupported("argument " + std::to_string(i) + " must be constant, it is " + graph_.pool->to_string(e));
+    unsupported("argument " + std::to_string(i) + " must be constant, it is " +
+                graph_.pool->to_string(e));
   }
   return e->value;
 }
@@ -122,14 +129,18 @@ std::vector<std::int64_t> Lowering::constant_ints(std::size_t i) const {
 double Lowering::number(std::size_t i, double otherwise) const {
   const Arg& a = arg(i);
   switch (a.kind) {
-    case ArgKind::kNone: return otherwise;
-    case ArgKind::kInt: return static_cast<double>(constant_int(i));
-    case ArgKind::kBool: return a.number;
+    case ArgKind::kNone:
+      return otherwise;
+    case ArgKind::kInt:
+      return static_cast<double>(constant_int(i));
+    case ArgKind::kBool:
+      return a.number;
     case ArgKind::kFloat:
       if (a.expr == nullptr) return a.number;
       unsupported("argument " + std::to_string(i) + " must be constant, it depends on " +
                   graph_.pool->to_string(a.expr));
-    default: unsupported("expected a number as argument " + std::to_string(i));
+    default:
+      unsupported("expected a number as argument " + std::to_string(i));
   }
 }
 
@@ -161,15 +172,19 @@ std::vector<std::int64_t> Lowering::axes(std::size_t i, int of_rank) const {
 }
 
 Dtype Lowering::promoted(std::initializer_list<std::size_t> arguments) const {
-  // Tensors with dimensions outrank 0-d tensors, which outrank numbers; a lower rank only counts when
-  // it is of a higher category (bool < integer < float < complex).
+  // Tensors with dimensions outrank 0-d tensors, which outrank numbers; a lower rank only counts
+  // when it is of a higher category (bool < integer < float < complex).
   const auto category = [](Dtype d) {
     switch (dtype_kind(d)) {
-      case DtypeKind::kBool: return 0;
+      case DtypeKind::kBool:
+        return 0;
       case DtypeKind::kInt:
-      case DtypeKind::kUint: return 1;
-      case DtypeKind::kFloat: return 2;
-      default: return 3;
+      case DtypeKind::kUint:
+        return 1;
+      case DtypeKind::kFloat:
+        return 2;
+      default:
+        return 3;
     }
   };
   const auto join = [&](Dtype a, Dtype b) {
@@ -189,7 +204,9 @@ Dtype Lowering::promoted(std::initializer_list<std::size_t> arguments) const {
       if (ua != ub) {  // uint8 with int8 is int16
         const Dtype u = ua ? a : b, s = ua ? b : a;
         if (dtype_size(s) > dtype_size(u)) return s;
-        return dtype_size(u) == 1 ? Dtype::kInt16 : dtype_size(u) == 2 ? Dtype::kInt32 : Dtype::kInt64;
+        return dtype_size(u) == 1   ? Dtype::kInt16
+               : dtype_size(u) == 2 ? Dtype::kInt32
+                                    : Dtype::kInt64;
       }
     }
     return dtype_size(a) > dtype_size(b) ? a : b;
@@ -204,10 +221,17 @@ Dtype Lowering::promoted(std::initializer_list<std::size_t> arguments) const {
         d = seen(graph_.values[a.value].dtype);
         level = graph_.values[a.value].shape.empty() ? 1 : 0;
         break;
-      case ArgKind::kInt: d = Dtype::kInt64; break;
-      case ArgKind::kBool: d = Dtype::kBool; break;
-      case ArgKind::kFloat: d = Dtype::kFloat32; break;
-      default: continue;
+      case ArgKind::kInt:
+        d = Dtype::kInt64;
+        break;
+      case ArgKind::kBool:
+        d = Dtype::kBool;
+        break;
+      case ArgKind::kFloat:
+        d = Dtype::kFloat32;
+        break;
+      default:
+        continue;
     }
     best[level] = best[level] ? join(*best[level], d) : d;
   }

@@ -14,12 +14,14 @@ namespace {
 
 Dtype result_dtype(std::string_view type, const Attributes& attributes, Dtype first, Dtype second) {
   static const std::unordered_map<std::string_view, Dtype> fixed = {
-      {"Shape", Dtype::kInt64},       {"Size", Dtype::kInt64},           {"ArgMax", Dtype::kInt64},
-      {"ArgMin", Dtype::kInt64},      {"NonZero", Dtype::kInt64},        {"Equal", Dtype::kBool},
-      {"Less", Dtype::kBool},         {"LessOrEqual", Dtype::kBool},     {"Greater", Dtype::kBool},
-      {"GreaterOrEqual", Dtype::kBool}, {"And", Dtype::kBool},           {"Or", Dtype::kBool},
-      {"Xor", Dtype::kBool},          {"Not", Dtype::kBool},             {"IsNaN", Dtype::kBool},
-      {"IsInf", Dtype::kBool},
+      {"Shape", Dtype::kInt64},   {"Size", Dtype::kInt64},
+      {"ArgMax", Dtype::kInt64},  {"ArgMin", Dtype::kInt64},
+      {"NonZero", Dtype::kInt64}, {"Equal", Dtype::kBool},
+      {"Less", Dtype::kBool},     {"LessOrEqual", Dtype::kBool},
+      {"Greater", Dtype::kBool},  {"GreaterOrEqual", Dtype::kBool},
+      {"And", Dtype::kBool},      {"Or", Dtype::kBool},
+      {"Xor", Dtype::kBool},      {"Not", Dtype::kBool},
+      {"IsNaN", Dtype::kBool},    {"IsInf", Dtype::kBool},
   };
   if (const auto it = fixed.find(type); it != fixed.end()) return it->second;
   if (type == "Where") return second;
@@ -83,7 +85,8 @@ std::string Lowering::scope() const {
   while (start <= path.size()) {
     const std::size_t dot = std::min(path.find('.', start), path.size());
     const std::string_view part = path.substr(start, dot - start);
-    const bool index = !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
+    const bool index =
+        !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos;
     if (index && text.size() > 1) {
       text.back() = '.';
     }
@@ -181,7 +184,8 @@ Val Lowering::op(std::string_view type, const Inputs& inputs, Attributes attribu
   return ops(type, inputs, {*dtype}, std::move(attributes), domain)[0];
 }
 
-Val Lowering::fresh_op(std::string_view type, const Inputs& inputs, Attributes attributes, Dtype dtype) {
+Val Lowering::fresh_op(std::string_view type, const Inputs& inputs, Attributes attributes,
+                       Dtype dtype) {
   return emit(type, inputs, {dtype}, std::move(attributes), {}, false)[0];
 }
 
@@ -276,17 +280,28 @@ void store(std::byte* at, double value) {
 
 void store(std::byte* at, double value, Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat32: return store<float>(at, value);
-    case Dtype::kFloat64: return store<double>(at, value);
-    case Dtype::kInt64: return store<std::int64_t>(at, value);
-    case Dtype::kInt32: return store<std::int32_t>(at, value);
-    case Dtype::kInt16: return store<std::int16_t>(at, value);
-    case Dtype::kInt8: return store<std::int8_t>(at, value);
-    case Dtype::kUint8: return store<std::uint8_t>(at, value);
-    case Dtype::kUint16: return store<std::uint16_t>(at, value);
-    case Dtype::kUint32: return store<std::uint32_t>(at, value);
-    case Dtype::kUint64: return store<std::uint64_t>(at, value);
-    case Dtype::kBool: return store<std::uint8_t>(at, value != 0 ? 1 : 0);
+    case Dtype::kFloat32:
+      return store<float>(at, value);
+    case Dtype::kFloat64:
+      return store<double>(at, value);
+    case Dtype::kInt64:
+      return store<std::int64_t>(at, value);
+    case Dtype::kInt32:
+      return store<std::int32_t>(at, value);
+    case Dtype::kInt16:
+      return store<std::int16_t>(at, value);
+    case Dtype::kInt8:
+      return store<std::int8_t>(at, value);
+    case Dtype::kUint8:
+      return store<std::uint8_t>(at, value);
+    case Dtype::kUint16:
+      return store<std::uint16_t>(at, value);
+    case Dtype::kUint32:
+      return store<std::uint32_t>(at, value);
+    case Dtype::kUint64:
+      return store<std::uint64_t>(at, value);
+    case Dtype::kBool:
+      return store<std::uint8_t>(at, value != 0 ? 1 : 0);
     case Dtype::kFloat16: {
       const std::uint16_t bits = half_from_float(static_cast<float>(value));
       std::memcpy(at, &bits, 2);
@@ -298,8 +313,8 @@ void store(std::byte* at, double value, Dtype dtype) {
       return;
     }
     default:
-      throw Error(ErrorCode::kUnsupported,
-                  "[lower] Expected a number of a plain type, got " + std::string(dtype_name(dtype)) + ".");
+      throw Error(ErrorCode::kUnsupported, "[lower] Expected a number of a plain type, got " +
+                                               std::string(dtype_name(dtype)) + ".");
   }
 }
 
@@ -324,28 +339,44 @@ Val Lowering::scalar(double value, Dtype dtype) { return filled(value, dtype, {}
 
 double Lowering::lowest(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kFloat64: return std::numeric_limits<double>::lowest();
-    case Dtype::kFloat16: return -65504.0;
-    case Dtype::kBfloat16: return -3.3895313892515355e38;
-    case Dtype::kInt64: return -9223372036854775808.0;
-    case Dtype::kInt32: return std::numeric_limits<std::int32_t>::lowest();
-    case Dtype::kInt16: return -32768;
-    case Dtype::kInt8: return -128;
+    case Dtype::kFloat64:
+      return std::numeric_limits<double>::lowest();
+    case Dtype::kFloat16:
+      return -65504.0;
+    case Dtype::kBfloat16:
+      return -3.3895313892515355e38;
+    case Dtype::kInt64:
+      return -9223372036854775808.0;
+    case Dtype::kInt32:
+      return std::numeric_limits<std::int32_t>::lowest();
+    case Dtype::kInt16:
+      return -32768;
+    case Dtype::kInt8:
+      return -128;
     case Dtype::kUint8:
-    case Dtype::kBool: return 0;
-    default: return static_cast<double>(std::numeric_limits<float>::lowest());
+    case Dtype::kBool:
+      return 0;
+    default:
+      return static_cast<double>(std::numeric_limits<float>::lowest());
   }
 }
 
 double Lowering::highest(Dtype dtype) {
   switch (dtype) {
-    case Dtype::kInt64: return 9223372036854775807.0;
-    case Dtype::kInt32: return std::numeric_limits<std::int32_t>::max();
-    case Dtype::kInt16: return 32767;
-    case Dtype::kInt8: return 127;
-    case Dtype::kUint8: return 255;
-    case Dtype::kBool: return 1;
-    default: return -lowest(dtype);
+    case Dtype::kInt64:
+      return 9223372036854775807.0;
+    case Dtype::kInt32:
+      return std::numeric_limits<std::int32_t>::max();
+    case Dtype::kInt16:
+      return 32767;
+    case Dtype::kInt8:
+      return 127;
+    case Dtype::kUint8:
+      return 255;
+    case Dtype::kBool:
+      return 1;
+    default:
+      return -lowest(dtype);
   }
 }
 

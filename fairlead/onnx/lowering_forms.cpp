@@ -10,7 +10,8 @@
 
 namespace fairlead::onnx {
 
-// ---- sizes ------------------------------------------------------------------------------------------
+// ---- sizes
+// ------------------------------------------------------------------------------------------
 
 Val Lowering::symbol(SymbolId id) {
   const SymbolSource& source = graph_.symbol_sources.at(id);
@@ -30,13 +31,16 @@ namespace {
 
 bool may_be_negative(Expr e) {
   switch (e->kind) {
-    case ExprKind::kConst: return e->value < 0;
-    case ExprKind::kSymbol: return false;
+    case ExprKind::kConst:
+      return e->value < 0;
+    case ExprKind::kSymbol:
+      return false;
     case ExprKind::kMul: {
       if (e->value < 0) return true;
       break;
     }
-    default: break;
+    default:
+      break;
   }
   return std::any_of(e->args.begin(), e->args.end(), may_be_negative);
 }
@@ -46,8 +50,10 @@ bool may_be_negative(Expr e) {
 Val Lowering::dim(Expr e) {
   ExprPool& p = pool();
   switch (e->kind) {
-    case ExprKind::kConst: return ints({e->value});
-    case ExprKind::kSymbol: return symbol(static_cast<SymbolId>(e->value));
+    case ExprKind::kConst:
+      return ints({e->value});
+    case ExprKind::kSymbol:
+      return symbol(static_cast<SymbolId>(e->value));
     case ExprKind::kAdd: {
       // A negative term is subtracted.
       Val sum = dim(e->args[0]);
@@ -69,7 +75,8 @@ Val Lowering::dim(Expr e) {
         }
       }
       Val result = dim(e->args[0]);
-      for (std::size_t k = 1; k < e->args.size(); ++k) result = op("Mul", {result, dim(e->args[k])});
+      for (std::size_t k = 1; k < e->args.size(); ++k)
+        result = op("Mul", {result, dim(e->args[k])});
       return e->value == 1 ? result : op("Mul", {result, ints({e->value})});
     }
     case ExprKind::kFloorDiv: {
@@ -79,7 +86,8 @@ Val Lowering::dim(Expr e) {
       // Div rounds towards zero; Mod has the divisor's sign.
       return op("Div", {op("Sub", {a, op("Mod", {a, b})}), b});
     }
-    case ExprKind::kMod: return op("Mod", {dim(e->args[0]), dim(e->args[1])});
+    case ExprKind::kMod:
+      return op("Mod", {dim(e->args[0]), dim(e->args[1])});
     case ExprKind::kMax:
     case ExprKind::kMin: {
       Inputs parts;
@@ -123,7 +131,8 @@ Val Lowering::shape_tensor(std::span<const Expr> shape) {
   return concat(parts, 0);
 }
 
-// ---- common forms -------------------------------------------------------------------------------------
+// ---- common forms
+// -------------------------------------------------------------------------------------
 
 Val Lowering::cast(Val v, Dtype dtype) {
   if (!v.present() || dtype_of(v) == dtype) return v;
@@ -132,8 +141,8 @@ Val Lowering::cast(Val v, Dtype dtype) {
 
 Val Lowering::reshape(Val v, const Shape& from, const Shape& to) {
   if (from == to) return v;
-  // 0 keeps the size at the same place, and one size may be left to be inferred. Neither is right for
-  // an empty tensor when a constant size is 0, which stays a plain shape.
+  // 0 keeps the size at the same place, and one size may be left to be inferred. Neither is right
+  // for an empty tensor when a constant size is 0, which stays a plain shape.
   std::vector<std::int64_t> target;
   int open = 0;
   bool zero = false;
@@ -186,13 +195,18 @@ Val Lowering::expand(Val v, const Shape& from, const Shape& to) {
 
 Val Lowering::transpose(Val v, std::vector<std::int64_t> perm) {
   bool identity = true;
-  for (std::size_t k = 0; k < perm.size(); ++k) identity = identity && perm[k] == static_cast<std::int64_t>(k);
+  for (std::size_t k = 0; k < perm.size(); ++k)
+    identity = identity && perm[k] == static_cast<std::int64_t>(k);
   return identity ? v : op("Transpose", {v}, {attr("perm", std::move(perm))});
 }
 
-Val Lowering::unsqueeze(Val v, std::vector<std::int64_t> axes) { return op("Unsqueeze", {v, ints(axes)}); }
+Val Lowering::unsqueeze(Val v, std::vector<std::int64_t> axes) {
+  return op("Unsqueeze", {v, ints(axes)});
+}
 
-Val Lowering::squeeze(Val v, std::vector<std::int64_t> axes) { return op("Squeeze", {v, ints(axes)}); }
+Val Lowering::squeeze(Val v, std::vector<std::int64_t> axes) {
+  return op("Squeeze", {v, ints(axes)});
+}
 
 Val Lowering::slice(Val v, std::int64_t axis, Val start, Val end, std::int64_t step) {
   return op("Slice", {v, start, end, ints({axis}), ints({step})});
@@ -224,10 +238,14 @@ Val Lowering::transposed_weight(std::size_t i) {
   return transpose(in(i), {1, 0});
 }
 
-// ---- values and the model -----------------------------------------------------------------------------
+// ---- values and the model
+// -----------------------------------------------------------------------------
 
 Lowering::Lowering(const fairlead::Graph& graph, const LowerOptions& options)
-    : graph_(graph), options_(options), values_(graph.values.size()), used_(graph.values.size(), false) {
+    : graph_(graph),
+      options_(options),
+      values_(graph.values.size()),
+      used_(graph.values.size(), false) {
   model_.pool = graph.pool;
   model_.opset = options.opset;
   model_.graph.name = "model";
@@ -252,8 +270,8 @@ Lowering::Lowering(const fairlead::Graph& graph, const LowerOptions& options)
   count_weight_uses();
 }
 
-// A weight that is read in its own orientation too (an embedding tied to the head) is stored once and
-// transposed by a node; one that is only multiplied by is stored transposed.
+// A weight that is read in its own orientation too (an embedding tied to the head) is stored once
+// and transposed by a node; one that is only multiplied by is stored transposed.
 void Lowering::count_weight_uses() {
   for (const Constant& c : graph_.constants) plain_use_.emplace(c.data, false);
   const auto mark = [&](const Arg& a) {
@@ -315,7 +333,9 @@ void Lowering::result(std::size_t k, Val v) {
 namespace {
 
 bool touches_complex(const fairlead::Node& node, const fairlead::Graph& graph) {
-  const auto complex = [&](ValueId id) { return id != kNoValue && is_complex(graph.values[id].dtype); };
+  const auto complex = [&](ValueId id) {
+    return id != kNoValue && is_complex(graph.values[id].dtype);
+  };
   const auto argument = [&](const Arg& a) {
     if (a.kind == ArgKind::kValue) return complex(a.value);
     return std::any_of(a.items.begin(), a.items.end(), [&](const Arg& item) {
@@ -351,7 +371,8 @@ Model Lowering::finish() {
     taken[v.id] = true;
     model_.tensors[v.id].name = graph_.output_names[k];
     model_.tensors[v.id].shape = graph_.values[graph_.outputs[k]].shape;
-    if (is_complex(graph_.values[graph_.outputs[k]].dtype)) model_.tensors[v.id].shape->push_back(expr(2));
+    if (is_complex(graph_.values[graph_.outputs[k]].dtype))
+      model_.tensors[v.id].shape->push_back(expr(2));
     model_.graph.outputs.push_back(v.id);
   }
   prune();
@@ -380,7 +401,8 @@ void Lowering::prune() {
   for (const TensorId id : model_.graph.outputs) used[id] = true;
   std::vector<Node> kept;
   for (auto it = model_.graph.nodes.rbegin(); it != model_.graph.nodes.rend(); ++it) {
-    if (std::none_of(it->outputs.begin(), it->outputs.end(), [&](TensorId id) { return used[id]; })) continue;
+    if (std::none_of(it->outputs.begin(), it->outputs.end(), [&](TensorId id) { return used[id]; }))
+      continue;
     for (const TensorId id : it->inputs) {
       if (id != kAbsent) used[id] = true;
     }

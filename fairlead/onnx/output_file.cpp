@@ -53,7 +53,9 @@ void fail_write(const std::string& path, int error_number) {
 OutputFile::OutputFile(const std::string& path, std::string shown_as, Mode mode)
     : shown_as_(std::move(shown_as)) {
   buffer_.resize(kBufferBytes);
-  descriptor_ = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | (mode == Mode::kAppend ? O_APPEND : O_CREAT | O_TRUNC), 0666);
+  descriptor_ =
+      ::open(path.c_str(),
+             O_WRONLY | O_CLOEXEC | (mode == Mode::kAppend ? O_APPEND : O_CREAT | O_TRUNC), 0666);
   if (descriptor_ < 0) fail_write(shown_as_, errno);
 }
 

@@ -39,7 +39,8 @@ class StagedModel {
   // final name, so both lie in a temporary folder beside the target ("model.onnx" in it).
   [[nodiscard]] const std::string& path() const { return staged_path_; }
   [[nodiscard]] const WriteResult& result() const { return result_; }
-  // Adds a pair to the model's metadata, for what is known only after it was run. Throws Error(kIo).
+  // Adds a pair to the model's metadata, for what is known only after it was run. Throws
+  // Error(kIo).
   void add_metadata(const std::string& key, const std::string& value);
   void commit();   // renames both files into place; throws Error(kIo)
   void discard();  // removes them; never throws

@@ -36,7 +36,8 @@ struct Matcher {
         if (!two || square->args[0].value != x.value) continue;
       } else {
         square = made_by(mean->args[0], "aten.mul.Tensor");
-        if (square == nullptr || square->args[0].value != x.value || square->args[1].value != x.value) {
+        if (square == nullptr || square->args[0].value != x.value ||
+            square->args[1].value != x.value) {
           continue;
         }
       }
@@ -59,7 +60,8 @@ struct Matcher {
   [[nodiscard]] bool last_axis_kept(const Node& mean) const {
     const auto& shape = graph.values[mean.args[0].value].shape;
     if (shape.empty()) return false;
-    if (mean.args[1].items.size() != 1 || mean.args[2].number == 0 || !is_const(mean.args[1].items[0].expr)) {
+    if (mean.args[1].items.size() != 1 || mean.args[2].number == 0 ||
+        !is_const(mean.args[1].items[0].expr)) {
       return false;
     }
     const std::int64_t axis = mean.args[1].items[0].expr->value;
@@ -114,7 +116,8 @@ std::size_t fuse_rms_norm(Graph& graph) {
     for (const int y_at : {0, 1}) {
       const Arg& y = node.args[y_at];
       const Node* norm = match.made_by(y, "aten.rms_norm.default");
-      if (norm == nullptr || norm->args[2].kind != ArgKind::kNone || uses.count[y.value] != 1) continue;
+      if (norm == nullptr || norm->args[2].kind != ArgKind::kNone || uses.count[y.value] != 1)
+        continue;
       const Arg weight = node.args[1 - y_at];
       if (!match.is_weight(weight, graph.values[y.value])) continue;
       std::vector<Arg> args = norm->args;

@@ -29,7 +29,8 @@ std::size_t merge_slices(Graph& graph) {
     const Node& node = graph.nodes[k];
     if (node.op != "aten.slice.Tensor" || node.args[0].kind != ArgKind::kValue) continue;
     const auto& shape = graph.values[node.args[0].value].shape;
-    const auto constant = [&](std::size_t i, std::int64_t otherwise) -> std::optional<std::int64_t> {
+    const auto constant = [&](std::size_t i,
+                              std::int64_t otherwise) -> std::optional<std::int64_t> {
       const Arg& arg = node.args[i];
       if (arg.kind == ArgKind::kNone) return otherwise;
       if (arg.kind != ArgKind::kInt || !is_const(arg.expr)) return std::nullopt;
@@ -54,7 +55,8 @@ std::size_t merge_slices(Graph& graph) {
         std::min_element(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
           return a.node < b.node;
         })->node;
-    std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) { return a.start < b.start; });
+    std::sort(ranges.begin(), ranges.end(),
+              [](const Range& a, const Range& b) { return a.start < b.start; });
     std::int64_t at = 0;
     bool tiles = ranges.size() > 1;
     for (const Range& r : ranges) {

@@ -11,8 +11,8 @@ namespace fairlead {
 
 struct Pass {
   std::string_view name;
-  std::string_view ensures;            // what holds afterwards
-  std::size_t (*run)(Graph& graph);    // the number of changes
+  std::string_view ensures;          // what holds afterwards
+  std::size_t (*run)(Graph& graph);  // the number of changes
 };
 
 // In the order they run. Every pass takes a checked graph and leaves a checked one.

@@ -24,9 +24,7 @@ def fresh_copy(obj: Any) -> Any:
         return obj
     if kind_of(obj) is not Kind.NOT:
         return replace_leaf_tensors(obj, [tensor.clone() for tensor in get_leaf_tensors(obj).values()])
-    if isinstance(obj, (Mapping, list, tuple)) or (
-        dataclasses.is_dataclass(obj) and not isinstance(obj, type)
-    ):
+    if isinstance(obj, (Mapping, list, tuple)) or (dataclasses.is_dataclass(obj) and not isinstance(obj, type)):
         inner = children(obj)
         if inner:
             return with_children(obj, {name: fresh_copy(child) for name, child in inner})

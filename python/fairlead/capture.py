@@ -102,11 +102,7 @@ class Capture:
     def run(self, obj: Any) -> Any:
         if isinstance(obj, torch.Tensor):
             return self._tensor(obj)
-        if (
-            obj is None
-            or type(obj) in (bool, float, str)
-            or (type(obj) is int and -(1 << 63) <= obj < 1 << 63)
-        ):
+        if obj is None or type(obj) in (bool, float, str) or (type(obj) is int and -(1 << 63) <= obj < 1 << 63):
             self.tokens.append(obj)
             return obj
         kind = kind_of(obj)
@@ -166,13 +162,9 @@ class Capture:
         # Both halves are nodes, as torch.export sees them; the names are those of get_leaf_tensors.
         stored = put_together([], take_apart_pair(cache))
         for side, attribute in (("decoder", "self_attention_cache"), ("encoder", "cross_attention_cache")):
-            inner = self._cache(
-                getattr(cache, attribute), lambda name, side=side: _pair_name(f"{side}.{name}")
-            )
+            inner = self._cache(getattr(cache, attribute), lambda name, side=side: _pair_name(f"{side}.{name}"))
             setattr(stored, attribute, inner)
-        self.tokens.append(
-            (CUSTOM, ["@self_attention_cache", "@cross_attention_cache"], type(cache).__name__)
-        )
+        self.tokens.append((CUSTOM, ["@self_attention_cache", "@cross_attention_cache"], type(cache).__name__))
         return stored
 
 

@@ -31,11 +31,7 @@ def make_session(model: Any, on_cuda: bool) -> Any:
     providers = ["CUDAExecutionProvider", "CPUExecutionProvider"] if on_cuda else ["CPUExecutionProvider"]
     for attribute in ("path", "filename", "model_proto", "proto", "model"):
         inner = getattr(model, attribute, None)
-        if (
-            not isinstance(model, (str, bytes, os.PathLike))
-            and not hasattr(model, "graph")
-            and inner is not None
-        ):
+        if not isinstance(model, (str, bytes, os.PathLike)) and not hasattr(model, "graph") and inner is not None:
             model = inner
             break
     if isinstance(model, (str, os.PathLike)):
@@ -48,8 +44,7 @@ def make_session(model: Any, on_cuda: bool) -> Any:
         model = model.SerializeToString()
     if not isinstance(model, bytes):
         raise TypeError(
-            f"[check_discrepancies] Expected a path, bytes, ModelProto or session, got "
-            f"{type(model).__name__}."
+            f"[check_discrepancies] Expected a path, bytes, ModelProto or session, got {type(model).__name__}."
         )
     return onnxruntime.InferenceSession(model, providers=providers)
 
@@ -113,9 +108,7 @@ class _Total:
         shape, code = list(got.shape()), got.element_type()
         dtype = str(expected.dtype).removeprefix("torch.")
         if shape != list(expected.shape) or code != CODES.get(dtype):
-            self.broken = (
-                f"{name}: expected {dtype}{list(expected.shape)}, got {DTYPE_OF_CODE.get(code, code)}{shape}"
-            )
+            self.broken = f"{name}: expected {dtype}{list(expected.shape)}, got {DTYPE_OF_CODE.get(code, code)}{shape}"
             return
         expected = expected.detach().cpu().contiguous()
         if got.device_name().lower() == "cpu":
@@ -197,9 +190,7 @@ def check_calls(
         if include_io:
             row["inputs"] = string_type(named, with_shape=True, ignore=True)
             row["outputs_torch"] = candidate.outputs_text
-            row["outputs_ort"] = string_type(
-                list(results.values()), with_shape=True, ignore=True, limit=1 << 30
-            )
+            row["outputs_ort"] = string_type(list(results.values()), with_shape=True, ignore=True, limit=1 << 30)
         rows.append(row)
     return rows
 
@@ -218,15 +209,11 @@ def _compare_outputs(
     while len(names) > len(outputs) and 0 in results[names[-1]].shape():
         names.pop()
     if len(names) != len(outputs):
-        total.broken = (
-            f"expected {len(outputs)} outputs ({', '.join(outputs)}), got {len(names)} ({', '.join(names)})"
-        )
+        total.broken = f"expected {len(outputs)} outputs ({', '.join(outputs)}), got {len(names)} ({', '.join(names)})"
         return total
     renamed = dict(zip(output_names(outputs, inputs), outputs, strict=True))
     by_name = {**{name: name for name in outputs}, **renamed}
-    matched = (
-        match_names(names, list(dict.fromkeys(by_name)), "outputs") if set(names) <= set(by_name) else None
-    )
+    matched = match_names(names, list(dict.fromkeys(by_name)), "outputs") if set(names) <= set(by_name) else None
     ours = [by_name[name] for name in matched] if matched else list(outputs)
     if len(set(ours)) != len(ours):
         ours = list(outputs)

@@ -12,10 +12,40 @@ from fairlead.dynamic_shapes import STATIC_REQUEST
 
 
 @dataclass
+class Wrong:
+    """A setting at which the file differed from eager although the model executed the same operators."""
+
+    values: list[int]  # by symbol
+    blamed: list[int]  # symbols
+    smallest: bool
+    reason: str
+
+
+@dataclass
 class Fixes:
     fixed: dict[tuple[int, int], str] = field(default_factory=dict)  # (leaf, axis) -> why
     minimum: dict[tuple[int, int], int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    wrong: list[Wrong] = field(default_factory=list)  # settings to be solved for as well
+    given_up: list[list[int]] = field(default_factory=list)  # those whose integers nothing explains
+
+    def solve_for(self, error: Exception) -> bool:
+        """A setting at which the file was wrong joins the runs, once; wrong there again, it is a discrepancy."""
+        values = getattr(error, "values", [])
+        if not values or values in self.given_up or any(w.values == values for w in self.wrong):
+            return False
+        self.wrong.append(Wrong(values, error.blamed, error.smallest, reason_of(error)))
+        return True
+
+    def give_up(self, probed) -> bool:
+        """Nothing explains the integers at those settings: bounds where only the smallest size fails, else fixes."""
+        learnt = []
+        for wrong in self.wrong:
+            self.given_up.append(wrong.values)
+            change = self.raise_minimum if wrong.smallest else self.fix
+            learnt += [change(probed, k, wrong.reason) for k in wrong.blamed]
+        self.wrong = []
+        return any(learnt)
 
     def apply(self, asked: list[list[tuple]]) -> None:
         """Changes the requests of the next probing."""

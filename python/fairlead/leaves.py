@@ -74,8 +74,7 @@ def replace_leaf_tensors(obj: Any, tensors: Mapping[str, torch.Tensor] | Sequenc
         names = get_leaf_tensors(obj)
         if len(tensors) != len(names):
             raise ValueError(
-                f"[replace_leaf_tensors] Expected {len(names)} tensors, got {len(tensors)} (names: "
-                f"{', '.join(names)})."
+                f"[replace_leaf_tensors] Expected {len(names)} tensors, got {len(tensors)} (names: {', '.join(names)})."
             )
         given = dict(zip(names, tensors, strict=True))
     if isinstance(obj, torch.Tensor):

@@ -65,9 +65,7 @@ class InputCandidate:
     @property
     def args(self) -> tuple[Any, ...]:
         names = self.parameters.positional[: self.n_positional]
-        surplus = (
-            self.given.get(self.parameters.args_name or "args", ()) if self.n_positional > len(names) else ()
-        )
+        surplus = self.given.get(self.parameters.args_name or "args", ()) if self.n_positional > len(names) else ()
         return (*(self.given.get(name) for name in names), *surplus)
 
     @property
@@ -80,9 +78,7 @@ class InputCandidate:
     @property
     def cst_kwargs(self) -> dict[str, Any]:
         """Numbers and strings that the call set to something else than the default."""
-        return {
-            name: value for name, value in self.named.items() if isinstance(value, (bool, int, float, str))
-        }
+        return {name: value for name, value in self.named.items() if isinstance(value, (bool, int, float, str))}
 
     def __len__(self) -> int:
         return len(self.flat_list)
@@ -113,21 +109,13 @@ class InputCandidate:
         def visit(spec: Any, value: Any) -> None:
             nonlocal found
             if isinstance(value, torch.Tensor):
-                found = found or any(
-                    value.shape[axis] < 2 for axis, dim in (spec or {}).items() if dim is not None
-                )
+                found = found or any(value.shape[axis] < 2 for axis, dim in (spec or {}).items() if dim is not None)
             elif isinstance(spec, dict) and isinstance(value, dict):
                 for name in spec:
                     visit(spec[name], value.get(name))
             elif isinstance(spec, (list, tuple)):
-                leaves = (
-                    list(value)
-                    if isinstance(value, (list, tuple))
-                    else list(get_leaf_tensors(value).values())
-                )
-                flat = (
-                    [s for s in spec if isinstance(s, dict)] if not isinstance(value, (list, tuple)) else spec
-                )
+                leaves = list(value) if isinstance(value, (list, tuple)) else list(get_leaf_tensors(value).values())
+                flat = [s for s in spec if isinstance(s, dict)] if not isinstance(value, (list, tuple)) else spec
                 for inner, leaf in zip(flat, leaves, strict=False):
                     visit(inner, leaf)
 
@@ -207,9 +195,7 @@ class InputObserverInfo:
 
     def add_outputs(self, result: Any, latency: float, candidate: InputCandidate | None = None) -> None:
         candidate = candidate or self.inputs[-1]
-        candidate.outputs = {
-            name: tensor.detach().clone() for name, tensor in get_leaf_tensors(result).items()
-        }
+        candidate.outputs = {name: tensor.detach().clone() for name, tensor in get_leaf_tensors(result).items()}
         candidate.outputs_text = string_type(result, with_shape=True, ignore=True)
         candidate.latency = latency
 
@@ -223,16 +209,10 @@ class InputObserverInfo:
 
     def remove_inputs(self, names: Sequence[str | int]) -> int:
         positional = self.parameters.positional
-        wanted = [
-            positional[name] if isinstance(name, int) and name < len(positional) else name for name in names
-        ]
-        special = [
-            name for name in wanted if name in (self.parameters.args_name, self.parameters.kwargs_name)
-        ]
+        wanted = [positional[name] if isinstance(name, int) and name < len(positional) else name for name in names]
+        special = [name for name in wanted if name in (self.parameters.args_name, self.parameters.kwargs_name)]
         if special:
-            raise ValueError(
-                f"[remove_inputs] Expected names of arguments, got {special[0]} (it stands for several)."
-            )
+            raise ValueError(f"[remove_inputs] Expected names of arguments, got {special[0]} (it stands for several).")
         removed = sum(candidate.remove_inputs(wanted) for candidate in self.inputs)
         keep = [name for name in self.parameters.names if name not in wanted]
         self.parameters = dataclasses.replace(
@@ -241,9 +221,7 @@ class InputObserverInfo:
             positional=[name for name in positional if name not in wanted],
             defaults={name: value for name, value in self.parameters.defaults.items() if name not in wanted},
         )
-        self.value_if_missing = {
-            name: value for name, value in self.value_if_missing.items() if name not in wanted
-        }
+        self.value_if_missing = {name: value for name, value in self.value_if_missing.items() if name not in wanted}
         self.core = ObservedCalls(self.parameters.names, DTYPES)
         for candidate in self.inputs:
             candidate.parameters = self.parameters
@@ -279,9 +257,7 @@ class InputObserverInfo:
         inference = self.inference
         slots = inference.slots
         forced = self._forced_slots(set_batch_dimension_for)
-        axes = [
-            sorted({*row[2], *([0] if slot in forced and row[1] else [])}) for slot, row in enumerate(slots)
-        ]
+        axes = [sorted({*row[2], *([0] if slot in forced and row[1] else [])}) for slot, row in enumerate(slots)]
         value_of = self._dim_values(axes, dim_names)
         specs = [{axis: value_of(slot, axis) for axis in axes[slot]} for slot in range(len(slots))]
         if return_flat:
@@ -307,9 +283,7 @@ class InputObserverInfo:
         if surplus:
             key = parameters.kwargs_name or "kwargs"
             if key in named:
-                raise ValueError(
-                    f"[infer_dynamic_shapes] Expected no argument named {key} beside **{key}, got one."
-                )
+                raise ValueError(f"[infer_dynamic_shapes] Expected no argument named {key} beside **{key}, got one.")
             result[key] = surplus
         return result
 
@@ -345,11 +319,7 @@ class InputObserverInfo:
                 for key, labels in dim_names.items()
             }
             return lambda slot, axis: by_name.get(paths[slot].partition(".")[0], {}).get(axis, dynamic)
-        groups = {
-            (slot, axis): index
-            for index, (dims, _) in enumerate(self.inference.groups)
-            for slot, axis in dims
-        }
+        groups = {(slot, axis): index for index, (dims, _) in enumerate(self.inference.groups) for slot, axis in dims}
         sizes = [self._first_shape(slot) for slot in range(len(paths))]
         # A dim that was forced and never moved can only be told from another by its one size.
         labels = label_dims(
@@ -380,9 +350,7 @@ class InputObserverInfo:
         if isinstance(index_or_candidate, int) and not isinstance(index_or_candidate, bool):
             count = len(self.inputs)
             if not -count <= index_or_candidate < count:
-                raise RuntimeError(
-                    f"[infer_arguments] Expected a call below {count}, got {index_or_candidate}."
-                )
+                raise RuntimeError(f"[infer_arguments] Expected a call below {count}, got {index_or_candidate}.")
             call = index_or_candidate % count
             candidate = self.inputs[call]
             slots = self.core.slots_of(inference, call)
@@ -408,32 +376,22 @@ class InputObserverInfo:
         if isinstance(given, InputCandidate):
             candidate = given
         elif (
-            isinstance(given, tuple)
-            and len(given) == 2
-            and isinstance(given[0], tuple)
-            and isinstance(given[1], dict)
+            isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], tuple) and isinstance(given[1], dict)
         ):
-            candidate = InputCandidate(
-                *given, clone=False, parameters=self.parameters, missing=self.value_if_missing
-            )
+            candidate = InputCandidate(*given, clone=False, parameters=self.parameters, missing=self.value_if_missing)
         elif isinstance(given, (tuple, dict)):
             args, kwargs = (given, {}) if isinstance(given, tuple) else ((), given)
             known = {*self.inference.tree[1], *self.parameters.names}
             kwargs = {name: value for name, value in kwargs.items() if name in known}
             # Numbers that every call had need not be repeated.
             for name, node in zip(*self.inference.tree[1:3], strict=True):
-                if (
-                    node[0] == "constant"
-                    and name not in kwargs
-                    and name not in self.parameters.positional[: len(args)]
-                ):
+                if node[0] == "constant" and name not in kwargs and name not in self.parameters.positional[: len(args)]:
                     kwargs[name] = self.inputs[self.inference.fullest].named[name]
             missing = self.value_if_missing
             candidate = InputCandidate(args, kwargs, clone=False, parameters=self.parameters, missing=missing)
         else:
             raise ValueError(
-                f"[infer_arguments] Expected the number of a call, a tuple or a dict, got "
-                f"{type(given).__name__}."
+                f"[infer_arguments] Expected the number of a call, a tuple or a dict, got {type(given).__name__}."
             )
         slots = self.inference.align(candidate.capture.tokens)
         return candidate, slots, self.core.fill_for(self.inference, slots, candidate.flat_list)
@@ -456,11 +414,7 @@ class InputObserverInfo:
                     "positional only. "
                     "Use as_args_kwargs=True."
                 )
-            return {
-                name: value
-                for name, value in named.items()
-                if value is not None and name != parameters.args_name
-            }
+            return {name: value for name, value in named.items() if value is not None and name != parameters.args_name}
         count = max([candidate.n_positional, *(c.n_positional for c in self.inputs if self._by_position())])
         count = min(count, len(parameters.positional))
         surplus = tuple(named.get(parameters.args_name, ())) if parameters.args_name else ()

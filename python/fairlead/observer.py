@@ -111,17 +111,13 @@ class InputObserver:
     # ---- recording
 
     @contextlib.contextmanager
-    def __call__(
-        self, model: Any, store_n_calls: int = 3, method_name: str = "forward"
-    ) -> Iterator[InputObserver]:
+    def __call__(self, model: Any, store_n_calls: int = 3, method_name: str = "forward") -> Iterator[InputObserver]:
         """Records up to `store_n_calls` calls more of `model.method_name` inside the block."""
         if not isinstance(store_n_calls, int) or store_n_calls < 0:
             raise ValueError(f"[observer] Expected a number of calls to store, got {store_n_calls!r}.")
         method = getattr(model, method_name, None)
         if not callable(method):
-            raise ValueError(
-                f"[observer] Expected an object with a method {method_name}, got {type(model).__name__}."
-            )
+            raise ValueError(f"[observer] Expected an object with a method {method_name}, got {type(model).__name__}.")
         try:
             parameters = Parameters.of(method)
         except (TypeError, ValueError) as error:
@@ -197,9 +193,7 @@ class InputObserver:
     def _stored(self) -> InputObserverInfo:
         if self.info is None or not len(self.info):
             why = f" {self._unrecorded[0]}" if self._unrecorded else ""
-            raise RuntimeError(
-                f"No inputs were captured. Run the model inside the observer's block first.{why}"
-            )
+            raise RuntimeError(f"No inputs were captured. Run the model inside the observer's block first.{why}")
         return self.info
 
     def num_obs(self) -> int:

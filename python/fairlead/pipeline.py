@@ -142,16 +142,29 @@ class _Export:
             return False
         reason = reason_of(error)
         smallest, blamed = getattr(error, "smallest", False), getattr(error, "blamed", [])
+        if isinstance(error, _core.Discrepancy):
+            return self.fixes.solve_for(error)
+        if isinstance(error, _core.Unsolved) and self.fixes.wrong:
+            return self.fixes.give_up(probed)
         if smallest:
             learnt = [self.fixes.raise_minimum(probed, k, reason) for k in blamed]
             return any(learnt)
-        if isinstance(error, _core.Discrepancy):
-            return False
         if isinstance(error, _core.Unsolved):  # the first symbol without which every integer is solved
             symbols = range(len(probed.symbols))
             blamed = [k for k in symbols if self.solved_without(k)][:1] or symbols
         learnt = [self.fixes.fix(probed, k, reason) for k in blamed]
         return any(learnt)
+
+    def runs(self, session: RecordingSession, probed) -> tuple[list[int], list[list[int]]]:
+        """The runs to solve: those of the probing, and those at settings that turned out wrong before."""
+        runs, values = list(probed.runs), list(probed.run_values)
+        for setting in [w.values for w in self.fixes.wrong if len(w.values) == len(probed.symbols)]:
+            args, kwargs = self.call.with_tensors(self.tensors_at(probed.sizes_at(setting)))
+            outcome = session.run(args, kwargs, probed.runs[0])
+            if outcome.ok:
+                runs.append(outcome.run)
+                values.append(setting)
+        return runs, values
 
     def solved_without(self, k: int) -> bool:
         """Whether the runs in which symbol k kept its size have an expression for every integer."""
@@ -175,8 +188,9 @@ class _Export:
             count = session.core.op_count(probed.runs[0])
             with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"):
                 names = self.names(session, probed)
+                runs, values = self.runs(session, probed)
                 program = _core.build_program(
-                    session.core, probed.runs, [s.name for s in probed.symbols], probed.run_values,
+                    session.core, runs, [s.name for s in probed.symbols], values,
                     self.input_names, probed.shapes, names,
                 )  # fmt: skip
             contract = self.contract(program, probed, names)

@@ -63,8 +63,7 @@ def _text(obj: Any, style: _Style) -> str:
     if style.ignore:
         return f"{type(obj).__name__}(...)"
     raise TypeError(
-        f"[string_type] Expected a tensor, number or container, got {type(obj)} (ignore=True prints its "
-        "name)."
+        f"[string_type] Expected a tensor, number or container, got {type(obj)} (ignore=True prints its name)."
     )
 
 
@@ -319,11 +318,7 @@ def _list_states(cache: Any) -> dict[str, Any]:
     found = {name: getattr(cache, name) for name in ("key_cache", "value_cache") if hasattr(cache, name)}
     for name, value in vars(cache).items():
         items = list(value.values()) if isinstance(value, dict) else value
-        if (
-            name not in found
-            and isinstance(items, list)
-            and any(isinstance(item, torch.Tensor) for item in items)
-        ):
+        if name not in found and isinstance(items, list) and any(isinstance(item, torch.Tensor) for item in items):
             found[name] = items
     return found
 

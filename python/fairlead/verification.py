@@ -130,6 +130,7 @@ class Verification:
         error.blamed = self.blamed(session, setting)
         smallest = {s.name: max(1, s.min) for s in self.probed.symbols}
         error.smallest = setting.kind == "unseen" and setting.sizes == smallest
+        error.values = list(setting.sizes.values())
         raise error
 
     def blamed(self, session: OnnxSession, setting: Setting) -> list[int]:

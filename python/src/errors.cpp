@@ -1,4 +1,5 @@
-// Maps the core's error codes to Python exceptions, all of them subclasses of fairlead.FairleadError.
+// Maps the core's error codes to Python exceptions, all of them subclasses of
+// fairlead.FairleadError.
 #include <nanobind/nanobind.h>
 
 #include "fairlead/base/error.h"
@@ -18,20 +19,25 @@ struct Class {
 
 Class classes[] = {
     {ErrorCode::kInvalidInput, "InvalidInput", "What was given cannot be used.", nullptr},
-    {ErrorCode::kUnsupported, "Unsupported", "An operator or form that the target cannot express.", nullptr},
-    {ErrorCode::kDiverged, "Diverged", "The model executed other operators at other sizes or values.", nullptr},
-    {ErrorCode::kUnsolved, "Unsolved", "A number that no expression of the sizes explains.", nullptr},
-    {ErrorCode::kDiscrepancy, "Discrepancy", "The file does not compute what eager computes.", nullptr},
+    {ErrorCode::kUnsupported, "Unsupported", "An operator or form that the target cannot express.",
+     nullptr},
+    {ErrorCode::kDiverged, "Diverged",
+     "The model executed other operators at other sizes or values.", nullptr},
+    {ErrorCode::kUnsolved, "Unsolved", "A number that no expression of the sizes explains.",
+     nullptr},
+    {ErrorCode::kDiscrepancy, "Discrepancy", "The file does not compute what eager computes.",
+     nullptr},
     {ErrorCode::kIo, "WriteError", "A file could not be read or written.", nullptr},
-    {ErrorCode::kParse, "ParseError", "Text or bytes that are not in the format they claim.", nullptr},
+    {ErrorCode::kParse, "ParseError", "Text or bytes that are not in the format they claim.",
+     nullptr},
     {ErrorCode::kInternal, "InternalError", "A fault in Fairlead itself.", nullptr},
 };
 
 }  // namespace
 
 void init_errors(nb::module_& m) {
-  PyObject* base = PyErr_NewExceptionWithDoc("fairlead.FairleadError", "Every error that Fairlead raises.",
-                                             PyExc_RuntimeError, nullptr);
+  PyObject* base = PyErr_NewExceptionWithDoc(
+      "fairlead.FairleadError", "Every error that Fairlead raises.", PyExc_RuntimeError, nullptr);
   m.attr("FairleadError") = nb::handle(base);
   for (Class& c : classes) {
     const std::string full = std::string("fairlead.") + c.name;

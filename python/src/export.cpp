@@ -2,9 +2,9 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/vector.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <chrono>
 #include <map>
@@ -89,12 +89,14 @@ std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset) {
   nb::gil_scoped_release release;
   onnx::LowerOptions options;
   options.opset = opset;
-  auto handle = std::make_unique<ModelHandle>(ModelHandle{onnx::lower_graph(h.program.graph, options)});
+  auto handle =
+      std::make_unique<ModelHandle>(ModelHandle{onnx::lower_graph(h.program.graph, options)});
   handle->model.producer_version = FAIRLEAD_VERSION;
   return handle;
 }
 
-onnx::StagedModel write(const ModelHandle& h, const std::string& path, const std::string& external) {
+onnx::StagedModel write(const ModelHandle& h, const std::string& path,
+                        const std::string& external) {
   using onnx::ExternalData;
   ExternalData mode = ExternalData::kAuto;
   if (external == "always") mode = ExternalData::kAlways;
@@ -114,7 +116,8 @@ nb::dict operators(const ModelHandle& h) {
 nb::list rows() {
   nb::list list;
   for (const onnx::OpRow& row : onnx::op_rows()) {
-    list.append(nb::make_tuple(std::string(row.aten), std::string(row.form), std::string(row.limits)));
+    list.append(
+        nb::make_tuple(std::string(row.aten), std::string(row.form), std::string(row.limits)));
   }
   return list;
 }
@@ -123,22 +126,25 @@ nb::list rows() {
 
 void init_export(nb::module_& m) {
   nb::class_<ProgramHandle>(m, "Program", "The solved, functional program of a model.")
-      .def_prop_ro("assumptions",
-                   [](const ProgramHandle& h) {
-                     nb::list list;
-                     for (const Assumption& a : h.program.assumptions) {
-                       list.append(nb::make_tuple(a.kind, a.what, a.module, a.source));
-                     }
-                     for (const Node& node : h.program.graph.nodes) {
-                       if (!node.random) continue;
-                       list.append(nb::make_tuple("random", node.op + " draws random numbers",
-                                                  std::string(node.module), std::string(node.source)));
-                     }
-                     return list;
-                   })
-      .def_prop_ro("written_inputs", [](const ProgramHandle& h) { return h.program.written_inputs; })
+      .def_prop_ro(
+          "assumptions",
+          [](const ProgramHandle& h) {
+            nb::list list;
+            for (const Assumption& a : h.program.assumptions) {
+              list.append(nb::make_tuple(a.kind, a.what, a.module, a.source));
+            }
+            for (const Node& node : h.program.graph.nodes) {
+              if (!node.random) continue;
+              list.append(nb::make_tuple("random", node.op + " draws random numbers",
+                                         std::string(node.module), std::string(node.source)));
+            }
+            return list;
+          })
+      .def_prop_ro("written_inputs",
+                   [](const ProgramHandle& h) { return h.program.written_inputs; })
       .def_prop_ro("ambiguous", [](const ProgramHandle& h) { return h.program.ambiguous; })
-      .def_prop_ro("node_count", [](const ProgramHandle& h) { return h.program.graph.nodes.size(); })
+      .def_prop_ro("node_count",
+                   [](const ProgramHandle& h) { return h.program.graph.nodes.size(); })
       .def_prop_ro("output_shapes",
                    [](const ProgramHandle& h) { return shapes(h, h.program.graph.outputs); })
       .def_prop_ro("output_dtypes",
@@ -150,8 +156,9 @@ void init_export(nb::module_& m) {
                      return names;
                    })
       .def_prop_ro("ignored_inputs", &ignored_inputs)
-      .def("text", [](const ProgramHandle& h) { return to_text(h.program.graph); },
-           "The program, one line per node.")
+      .def(
+          "text", [](const ProgramHandle& h) { return to_text(h.program.graph); },
+          "The program, one line per node.")
       .def("lower", &lower, "opset"_a, nb::keep_alive<0, 1>());
   nb::class_<ModelHandle>(m, "Model", "An ONNX model in memory.")
       .def_prop_ro("node_count", [](const ModelHandle& h) { return h.model.graph.nodes.size(); })
@@ -164,8 +171,10 @@ void init_export(nb::module_& m) {
   nb::class_<onnx::StagedModel>(m, "StagedModel", "A written model that has not got its name yet.")
       .def_prop_ro("path", [](const onnx::StagedModel& s) { return s.path(); })
       .def_prop_ro("model_bytes", [](const onnx::StagedModel& s) { return s.result().model_bytes; })
-      .def_prop_ro("external_bytes", [](const onnx::StagedModel& s) { return s.result().external_bytes; })
-      .def_prop_ro("external_path", [](const onnx::StagedModel& s) { return s.result().external_path; })
+      .def_prop_ro("external_bytes",
+                   [](const onnx::StagedModel& s) { return s.result().external_bytes; })
+      .def_prop_ro("external_path",
+                   [](const onnx::StagedModel& s) { return s.result().external_path; })
       .def("add_metadata", &onnx::StagedModel::add_metadata, "key"_a, "value"_a)
       .def("commit", &onnx::StagedModel::commit)
       .def("discard", &onnx::StagedModel::discard);

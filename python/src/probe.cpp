@@ -78,7 +78,8 @@ void init_probe(nb::module_& m) {
                      }
                      return shapes;
                    })
-      .def("unseen_settings", [](const ProbeResult& r, std::size_t n) { return unseen_settings(r, n); })
+      .def("unseen_settings",
+           [](const ProbeResult& r, std::size_t n) { return unseen_settings(r, n); })
       .def("sizes_at", [](const ProbeResult& r, const std::vector<std::int64_t>& values) {
         return sizes_at(r, values);
       });

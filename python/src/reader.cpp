@@ -84,7 +84,8 @@ nb::dict read_summary(const std::string& path) {
 
 void init_reader(nb::module_& m) {
   m.def("read_summary", &read_summary, "path"_a,
-        "What is in an ONNX file, without its weights: a dict of inputs, outputs, operators and sizes.");
+        "What is in an ONNX file, without its weights: a dict of inputs, outputs, operators and "
+        "sizes.");
 }
 
 }  // namespace fairlead::python

@@ -32,7 +32,8 @@ void init_record(nb::module_& m) {
              const Run& found = r.run(run);
              const RunValue v = found.outputs.at(output);
              nb::list shape;
-             for (int axis = 0; axis < found.values[v].rank; ++axis) shape.append(found.dim(v, axis));
+             for (int axis = 0; axis < found.values[v].rank; ++axis)
+               shape.append(found.dim(v, axis));
              return shape;
            })
       .def("operators",
@@ -54,9 +55,8 @@ void init_record(nb::module_& m) {
            })
       .def("same_numbers",
            [](const Recorder& r, int a, int b) { return same_numbers(r.run(a), r.run(b)); })
-      .def("describe", [](const Recorder& r, int run, std::size_t op) {
-        return describe(r.vocabulary(), r.run(run), op);
-      })
+      .def("describe", [](const Recorder& r, int run,
+                          std::size_t op) { return describe(r.vocabulary(), r.run(run), op); })
       .def("describe_current", &Recorder::describe_current,
            "The last operator of the run in progress.");
 }

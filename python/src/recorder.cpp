@@ -349,7 +349,8 @@ void Recorder::push_result_tensor(PyObject* tensor, const OpDef& def, bool taint
     std::int64_t bytes = static_cast<std::int64_t>(dtype_size(fact.dtype));
     for (int axis = 0; axis < fact.rank; ++axis) bytes *= run_->dim(v, axis);
     if (bytes <= kMostKeptBytes) {
-      // A copy: another reference to a fresh tensor would make PyTorch detach it, which is an operator.
+      // A copy: another reference to a fresh tensor would make PyTorch detach it, which is an
+      // operator.
       const nb::object copy = snapshot_(nb::handle(tensor));
       RunConstant kept;
       kept.value = v;

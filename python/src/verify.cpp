@@ -17,7 +17,8 @@ namespace {
 Comparison compare(const std::string& dtype, std::uintptr_t expected, std::uintptr_t got,
                    std::size_t count, const std::vector<double>& thresholds) {
   const auto parsed = parse_dtype(dtype);
-  if (!parsed) throw Error(ErrorCode::kInvalidInput, "[compare] Expected a dtype, got '" + dtype + "'.");
+  if (!parsed)
+    throw Error(ErrorCode::kInvalidInput, "[compare] Expected a dtype, got '" + dtype + "'.");
   const std::size_t bytes = count * dtype_size(*parsed);
   const std::span a(reinterpret_cast<const std::byte*>(expected), bytes);
   const std::span b(reinterpret_cast<const std::byte*>(got), bytes);

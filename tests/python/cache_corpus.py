@@ -60,11 +60,7 @@ def static(name="StaticCache", **changes):
     try:
         return fill(cls(config=config(**changes), max_batch_size=2, max_cache_len=6))
     except TypeError:
-        return fill(
-            cls(
-                config=config(**changes), max_batch_size=2, max_cache_len=6, device="cpu", dtype=torch.float32
-            )
-        )
+        return fill(cls(config=config(**changes), max_batch_size=2, max_cache_len=6, device="cpu", dtype=torch.float32))
 
 
 def hybrid_config(name):
@@ -165,12 +161,7 @@ ROWS = {
     "EncoderDecoderCache": (
         has("EncoderDecoderCache"),
         encoder_decoder,
-        [
-            f"{i}.{side}.{what}"
-            for i in (0, 1)
-            for side in ("decoder", "encoder")
-            for what in ("key", "value")
-        ],
+        [f"{i}.{side}.{what}" for i in (0, 1) for side in ("decoder", "encoder") for what in ("key", "value")],
     ),
     "DynamicLayer": (has("DynamicLayer"), lambda: layered(filled_layer("DynamicLayer")), PAIRS[:2]),
     "DynamicSlidingWindowLayer": (
@@ -221,9 +212,7 @@ ROWS = {
     ),
     "LinearAttentionAndSlidingWindowAttentionLayer": (
         has("LinearAttentionAndSlidingWindowAttentionLayer"),
-        lambda: layered(
-            linear_layer("LinearAttentionAndSlidingWindowAttentionLayer", True, sliding_window=4)
-        ),
+        lambda: layered(linear_layer("LinearAttentionAndSlidingWindowAttentionLayer", True, sliding_window=4)),
         PAIRS[:2] + LINEAR,
     ),
     "LinearAttentionAndStaticFullAttentionLayer": (
@@ -234,9 +223,7 @@ ROWS = {
     "LinearAttentionAndStaticSlidingWindowAttentionLayer": (
         has("LinearAttentionAndStaticSlidingWindowAttentionLayer"),
         lambda: layered(
-            linear_layer(
-                "LinearAttentionAndStaticSlidingWindowAttentionLayer", True, max_cache_len=6, sliding_window=4
-            )
+            linear_layer("LinearAttentionAndStaticSlidingWindowAttentionLayer", True, max_cache_len=6, sliding_window=4)
         ),
         PAIRS[:2] + EXTRA + LINEAR,
     ),

@@ -30,11 +30,7 @@ def state(obj):
         return {key: state(value) for key, value in obj.items()}
     if isinstance(obj, (list, tuple)):
         return [type(obj).__name__, *(state(value) for value in obj)]
-    if (
-        type(obj).__module__.startswith("transformers")
-        and not isinstance(obj, type)
-        and hasattr(obj, "__dict__")
-    ):
+    if type(obj).__module__.startswith("transformers") and not isinstance(obj, type) and hasattr(obj, "__dict__"):
         if hasattr(obj, "to_dict"):
             return obj.to_dict()
         return (type(obj), {name: state(value) for name, value in vars(obj).items()})
@@ -120,9 +116,7 @@ def test_order_is_key_value_by_layer():
     pairs = [(kv(), kv()) for _ in range(3)]
     with register_flattening_functions():
         leaves = pytree.tree_leaves(make_dynamic_cache(pairs))
-        keys = [
-            pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(make_dynamic_cache(pairs))[0]
-        ]
+        keys = [pytree.keystr(path) for path, _ in pytree.tree_flatten_with_path(make_dynamic_cache(pairs))[0]]
     assert [id(x) for x in leaves] == [id(x) for pair in pairs for x in pair]
     assert keys == ["['key_0']", "['value_0']", "['key_1']", "['value_1']", "['key_2']", "['value_2']"]
 
@@ -137,9 +131,7 @@ def test_sizes_do_not_change_the_spec():
     assert len({hash(spec.context) if hasattr(spec, "context") else 0 for spec in specs}) == 1
 
 
-@pytest.mark.skipif(
-    not has("DynamicSlidingWindowLayer"), reason="this Transformers has no sliding dynamic layers"
-)
+@pytest.mark.skipif(not has("DynamicSlidingWindowLayer"), reason="this Transformers has no sliding dynamic layers")
 def test_window_and_length_survive():
     cache = cache_corpus.layered(cache_corpus.sliding_layer(length=9))
     layer = cache.layers[0]
@@ -167,9 +159,7 @@ def test_exit_restores_what_someone_else_registered():
     cls = cache_utils.StaticCache
     had = dict(pytree.SUPPORTED_NODES), dict(pytree.SUPPORTED_SERIALIZED_TYPES)
     assert cls not in pytree.SUPPORTED_NODES
-    pytree._private_register_pytree_node(
-        cls, lambda c: ([], None), lambda v, c: None, serialized_type_name="mine"
-    )
+    pytree._private_register_pytree_node(cls, lambda c: ([], None), lambda v, c: None, serialized_type_name="mine")
     try:
         before = registries()
         with register_flattening_functions():
@@ -278,20 +268,14 @@ def test_make_dynamic_cache_accepts_pairs_lists_and_flat():
 @pytest.mark.skipif(not LAYERED, reason="this Transformers keeps caches as lists of tensors")
 def test_make_dynamic_cache_with_layer_classes():
     pairs = [(kv(), kv()) for _ in range(2)]
-    cache = make_dynamic_cache(
-        pairs, ["DynamicLayer", "DynamicSlidingWindowLayer"], [{}, {"sliding_window": 5}]
-    )
+    cache = make_dynamic_cache(pairs, ["DynamicLayer", "DynamicSlidingWindowLayer"], [{}, {"sliding_window": 5}])
     assert [type(layer).__name__ for layer in cache.layers] == ["DynamicLayer", "DynamicSlidingWindowLayer"]
     assert cache.layers[1].sliding_window == 5
     assert cache.layers[1].cumulative_length == 3
     reference = cache_utils.DynamicSlidingWindowLayer(sliding_window=5)
     reference.update(*pairs[1])
-    assert state(vars(cache.layers[1])) == state(vars(reference)) or set(vars(cache.layers[1])) == set(
-        vars(reference)
-    )
-    with pytest.raises(
-        ValueError, match="Expected a layer class of the installed Transformers, got 'NoLayer'"
-    ):
+    assert state(vars(cache.layers[1])) == state(vars(reference)) or set(vars(cache.layers[1])) == set(vars(reference))
+    with pytest.raises(ValueError, match="Expected a layer class of the installed Transformers, got 'NoLayer'"):
         make_dynamic_cache(pairs, "NoLayer")
 
 
@@ -310,9 +294,7 @@ def test_make_static_cache_pads():
     assert torch.equal(leaves[0][:, :, :3], pairs[0][0])
     assert leaves[0][:, :, 3:].abs().sum() == 0
     assert int(cache.get_seq_length()) == 3
-    cache.update(
-        kv(1), kv(1), 0, *([{"cache_position": torch.arange(3, 4)}] if not cache_corpus.COUNTED else [])
-    )
+    cache.update(kv(1), kv(1), 0, *([{"cache_position": torch.arange(3, 4)}] if not cache_corpus.COUNTED else []))
     assert int(cache.get_seq_length()) == 4
     with pytest.raises(ValueError, match="Expected at most max_cache_len=2 tokens, got 3 in layer 0"):
         make_static_cache(pairs, max_cache_len=2)

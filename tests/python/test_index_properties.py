@@ -30,9 +30,7 @@ class Wrap(torch.nn.Module):
 def agree(fn, *inputs, free=False, tolerance=2e-3):
     options = {} if free else {"dynamic_shapes": tuple({} for _ in inputs)}
     with tempfile.TemporaryDirectory() as folder:
-        result = fairlead.export(
-            Wrap(fn).eval(), inputs, Path(folder) / "model.onnx", tolerance=tolerance, **options
-        )
+        result = fairlead.export(Wrap(fn).eval(), inputs, Path(folder) / "model.onnx", tolerance=tolerance, **options)
     assert result.discrepancies
 
 
@@ -251,10 +249,7 @@ def test_strides(x, data):
 @few
 @given(tensors(dtype=torch.float32), st.data())
 def test_orders(x, data):
-    x = (
-        x.flatten()[torch.randperm(x.numel())].reshape(x.shape)
-        + torch.arange(x.numel()).reshape(x.shape) * 1e-3
-    )
+    x = x.flatten()[torch.randperm(x.numel())].reshape(x.shape) + torch.arange(x.numel()).reshape(x.shape) * 1e-3
     dim = data.draw(st.integers(-x.dim(), x.dim() - 1))
     k, largest, keep = (
         data.draw(st.integers(1, x.shape[dim])),

@@ -130,9 +130,7 @@ def test_wrong_names_and_counts_are_said():
 
 def test_output_names():
     assert output_names(["logits", "past_key_values.0.key"]) == ["logits", "present.0.key"]
-    assert output_names(["cache_params.0.conv_states"], ["cache_params.0.conv_states"]) == [
-        "present.0.conv_states"
-    ]
+    assert output_names(["cache_params.0.conv_states"], ["cache_params.0.conv_states"]) == ["present.0.conv_states"]
     assert output_names(["x"], ["x"]) == ["present.x"]
     assert output_names(["a.b", "c.b"], ["a.b", "present.b"]) == ["output.present.b", "c.b"]
 

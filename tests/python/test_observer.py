@@ -50,8 +50,7 @@ def test_scenario_language_model_with_a_cache():
     kwargs = observer.infer_arguments()
     kv = "#2[T1s1x4x10x32,T1s1x4x10x32]"
     assert string_type(kwargs, with_shape=True) == (
-        "dict(input_ids:T7s1x10,attention_mask:T7s1x10,past_key_values:"
-        f"DynamicCache(key_cache={kv}, value_cache={kv}))"
+        f"dict(input_ids:T7s1x10,attention_mask:T7s1x10,past_key_values:DynamicCache(key_cache={kv}, value_cache={kv}))"
     )
     assert export_with(observer, model, kwargs, shapes) is not None
 
@@ -466,9 +465,7 @@ def test_objects_and_methods_that_cannot_be_observed():
         forward = type("F", (), {"__call__": lambda self, x: x, "__signature__": "nonsense"})()
 
     with (
-        pytest.raises(
-            ValueError, match=r"Expected a method with a readable signature, got Unreadable\.forward"
-        ),
+        pytest.raises(ValueError, match=r"Expected a method with a readable signature, got Unreadable\.forward"),
         InputObserver()(Unreadable()),
     ):
         pass

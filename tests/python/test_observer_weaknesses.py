@@ -122,9 +122,7 @@ def test_9_numbers_by_position_and_in_containers_are_constants():
     observer = watch(Anything(), (torch.rand(2), 3), (torch.rand(4), 3))
     assert observer.infer_dynamic_shapes() == {"x": spec(0), "y": None}
     assert observer.infer_arguments()["y"] == 3
-    observer = watch(
-        Anything(), *[{"x": torch.rand(n), "y": [2, torch.rand(n)], "z": (3, 4)} for n in (2, 3)]
-    )
+    observer = watch(Anything(), *[{"x": torch.rand(n), "y": [2, torch.rand(n)], "z": (3, 4)} for n in (2, 3)])
     assert observer.infer_dynamic_shapes() == {"x": spec(0), "y": [None, spec(0)], "z": (None, None)}
     arguments = observer.infer_arguments()
     assert arguments["y"][0] == 2
@@ -282,9 +280,7 @@ def test_13_window_and_length_come_back():
     layer = utils.DynamicSlidingWindowLayer(sliding_window=4)
     layer.update(torch.rand(1, 2, 9, 4), torch.rand(1, 2, 9, 4))
     cache.layers = [layer]
-    back = watch(Llm(), {"input_ids": ids(1, 3), "past_key_values": cache}).infer_arguments()[
-        "past_key_values"
-    ]
+    back = watch(Llm(), {"input_ids": ids(1, 3), "past_key_values": cache}).infer_arguments()["past_key_values"]
     assert back.layers[0].sliding_window == 4
     assert back.layers[0].cumulative_length == 9
 
@@ -326,9 +322,7 @@ def test_18_labels_are_per_leaf():
 
 
 def test_18_the_past_of_all_layers_has_one_label():
-    observer = watch(
-        Llm(), *[{"input_ids": ids(2, 1), "past_key_values": cache_of(n, batch=2)} for n in (4, 5, 7)]
-    )
+    observer = watch(Llm(), *[{"input_ids": ids(2, 1), "past_key_values": cache_of(n, batch=2)} for n in (4, 5, 7)])
     shapes = observer.infer_dynamic_shapes(dim_names=True, set_batch_dimension_for=True)
     assert shapes["past_key_values"] == [{0: "batch_size", 2: "past_sequence_length"}] * 4
     assert shapes["input_ids"][0] == "batch_size"
@@ -350,18 +344,14 @@ def test_19_numpy_defaults_and_the_users_dict():
 
 def test_value_if_missing_does_not_override_what_was_given():
     missing = {"x": torch.zeros(0), 1: torch.zeros(0)}
-    observer = watch(
-        Anything(), (torch.rand(2), torch.rand(3)), {"x": torch.rand(4)}, value_if_missing=missing
-    )
+    observer = watch(Anything(), (torch.rand(2), torch.rand(3)), {"x": torch.rand(4)}, value_if_missing=missing)
     assert observer.infer_arguments(0)["x"].shape == (2,)
     assert observer.infer_arguments(0)["y"].shape == (3,)
     assert observer.infer_arguments(1)["y"].shape == (0,)
 
 
 def test_arguments_that_never_came_together_are_all_inferred():
-    observer = watch(
-        Anything(), {"x": torch.rand(2), "y": torch.rand(3)}, {"x": torch.rand(4), "z": torch.rand(5)}
-    )
+    observer = watch(Anything(), {"x": torch.rand(2), "y": torch.rand(3)}, {"x": torch.rand(4), "z": torch.rand(5)})
     assert observer.infer_dynamic_shapes() == {"x": spec(0), "y": {}, "z": {}}
     assert {name: tuple(value.shape) for name, value in observer.infer_arguments().items()} == {
         "x": (2,),
@@ -490,10 +480,7 @@ def test_half_precision_is_compared_as_it_is():
 
 def test_namedtuples_and_ordered_dicts():
     point = collections.namedtuple("point", "a b")
-    calls = [
-        {"x": point(torch.rand(n), torch.rand(2)), "y": collections.OrderedDict(k=torch.rand(n))}
-        for n in (2, 3)
-    ]
+    calls = [{"x": point(torch.rand(n), torch.rand(2)), "y": collections.OrderedDict(k=torch.rand(n))} for n in (2, 3)]
     observer = watch(Anything(), *calls)
     assert observer.infer_dynamic_shapes() == {"x": (spec(0), {}), "y": {"k": spec(0)}}
     arguments = observer.infer_arguments()
@@ -507,9 +494,7 @@ def test_a_registered_class_is_a_list_of_its_children():
             self.a, self.b = a, b
 
     pytree = torch.utils._pytree
-    pytree._private_register_pytree_node(
-        Box, lambda box: ([box.a, box.b], None), lambda values, _: Box(*values)
-    )
+    pytree._private_register_pytree_node(Box, lambda box: ([box.a, box.b], None), lambda values, _: Box(*values))
     try:
         observer = watch(Anything(), *[{"x": Box(torch.rand(n), torch.rand(1))} for n in (2, 3)])
         assert observer.infer_dynamic_shapes() == {"x": [spec(0), {}]}

@@ -5,9 +5,9 @@ import onnxruntime
 import pytest
 import torch
 from corpus import Case, all_cases
+from fairlead.record import operators, session
 
 import fairlead
-from fairlead.record import operators, session
 
 
 class Wrap(torch.nn.Module):

@@ -28,9 +28,7 @@ CASES = {
     "random_": lambda x: x.clone().random_(2, 11),
     "randperm": lambda x: torch.randperm(x.shape[0]),
     "multinomial": lambda x: torch.multinomial(torch.stack([x * 0 + 1, x * 0 + 3, x * 0 + 6], 1), 1),
-    "multinomial_replacement": lambda x: torch.multinomial(
-        torch.stack([x * 0 + 1, x * 0 + 3, x * 0 + 6], 1), 2, True
-    ),
+    "multinomial_replacement": lambda x: torch.multinomial(torch.stack([x * 0 + 1, x * 0 + 3, x * 0 + 6], 1), 2, True),
     "dropout": lambda x: a.native_dropout(x * 0 + 1, 0.25, True)[0],
 }
 
@@ -63,9 +61,7 @@ def test_draws_have_the_distribution_of_eager(name, tmp_path):
     assert abs(first.mean() - eager.mean()) < 6 * error + 1e-9
     assert abs(first.std() - eager.std()) < 0.05 * eager.std() + 1e-9
     for q in (0.05, 0.25, 0.5, 0.75, 0.95):
-        assert abs(np.quantile(first, q) - np.quantile(eager, q)) <= 0.06 * eager.std() + (
-            np.unique(eager).size < 100
-        )
+        assert abs(np.quantile(first, q) - np.quantile(eager, q)) <= 0.06 * eager.std() + (np.unique(eager).size < 100)
     assert first.min() >= eager.min() - 6 * eager.std()
 
 

@@ -5,9 +5,9 @@ import weakref
 
 import pytest
 import torch
+from fairlead.record import RecordingSession
 
 import fairlead
-from fairlead.record import RecordingSession
 
 
 class Inner(torch.nn.Module):

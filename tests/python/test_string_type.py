@@ -139,8 +139,7 @@ def test_layers():
     mixed = make_dynamic_cache([(F, value)] * 2, ["DynamicSlidingWindowLayer", "DynamicLayer"])
     pair = "T1s1x2x3x4, T1s1x2x3x5"
     assert (
-        string_type(mixed, with_shape=True)
-        == f"DynamicCache(DynamicSlidingWindowLayer({pair}), DynamicLayer({pair}))"
+        string_type(mixed, with_shape=True) == f"DynamicCache(DynamicSlidingWindowLayer({pair}), DynamicLayer({pair}))"
     )
     layer = "keys=T1s1x2x3x4, values=T1s1x2x3x5"
     assert string_type(mixed.layers[0], with_shape=True) == f"DynamicSlidingWindowLayer({layer})"
@@ -148,9 +147,7 @@ def test_layers():
     assert string_type(make_static_cache([(F, value)]).layers[0], with_shape=True) == f"StaticLayer({layer})"
 
 
-@pytest.mark.skipif(
-    not has("LinearAttentionLayer"), reason="this Transformers has no linear attention layers"
-)
+@pytest.mark.skipif(not has("LinearAttentionLayer"), reason="this Transformers has no linear attention layers")
 def test_linear_attention():
     text = string_type(layered(linear_layer()), with_shape=True)
     assert text == "DynamicCache(LinearAttentionLayer(conv_states=T1s2x6x4, recurrent_states=T1s2x2x4x4))"

@@ -368,9 +368,7 @@ def program(seed: int):
                 kind = "unsqueeze"
             steps.append((kind, source, rng.randint(0, 3)))
             ranks.append(
-                ranks[source] + (kind == "unsqueeze") - (kind in ("select", "row", "diagonal"))
-                if kind != "view"
-                else 1
+                ranks[source] + (kind == "unsqueeze") - (kind in ("select", "row", "diagonal")) if kind != "view" else 1
             )
         else:
             kind = rng.choice(["add", "fill", "copy", "mask", "index", "mul", "scatter", "where", "cumsum"])
@@ -407,9 +405,7 @@ def program(seed: int):
             elif kind == "mask":
                 v[v > 5] = -choice
             elif kind == "diagonal":
-                values.append(
-                    v.diagonal(choice - 1, 0, -1) if min(v.shape[0], v.shape[-1]) > 2 else v.select(0, 0)
-                )
+                values.append(v.diagonal(choice - 1, 0, -1) if min(v.shape[0], v.shape[-1]) > 2 else v.select(0, 0))
             elif kind == "permute":
                 values.append(v.permute(*range(1, v.dim()), 0))
             elif kind == "where":

@@ -16,10 +16,10 @@ def text(batch=2, sequence=9, vocabulary=99):
 
 
 def small(**more):
-    base = dict(
-        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-        max_position_embeddings=128, pad_token_id=0, bos_token_id=1, eos_token_id=2,
-    )  # fmt: skip
+    base = {
+        "vocab_size": 99, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "max_position_embeddings": 128, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2,
+    }  # fmt: skip
     return base | more
 
 
@@ -37,7 +37,7 @@ def with_cache(make, past=7, new=3):
     """The call that decodes `new` tokens after `past` ones."""
 
     def made():
-        model, inputs = make()
+        model, _inputs = make()
         ids = torch.randint(3, 99, (2, past + new))
         with torch.no_grad():
             cache = model(input_ids=ids[:, :past], use_cache=True).past_key_values
@@ -55,21 +55,38 @@ DECODERS = {
     "llama": decoder("LlamaForCausalLM", "LlamaConfig", **LLAMA_LIKE),
     "qwen3": decoder("Qwen3ForCausalLM", "Qwen3Config", **LLAMA_LIKE, head_dim=8),
     "gemma3": decoder(
-        "Gemma3ForCausalLM", "Gemma3TextConfig", **LLAMA_LIKE, head_dim=8, sliding_window=64, sliding_window_pattern=2,
+        "Gemma3ForCausalLM",
+        "Gemma3TextConfig",
+        **LLAMA_LIKE,
+        head_dim=8,
+        sliding_window=64,
+        sliding_window_pattern=2,
         layer_types=["sliding_attention", "full_attention"],
     ),
     "mistral": decoder("MistralForCausalLM", "MistralConfig", **LLAMA_LIKE, sliding_window=64),
     "gpt2": decoder(
-        "GPT2LMHeadModel", "GPT2Config", vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=128,
-        bos_token_id=1, eos_token_id=2,
+        "GPT2LMHeadModel",
+        "GPT2Config",
+        vocab_size=99,
+        n_embd=32,
+        n_layer=2,
+        n_head=4,
+        n_positions=128,
+        bos_token_id=1,
+        eos_token_id=2,
     ),
     "phi3": decoder("Phi3ForCausalLM", "Phi3Config", **LLAMA_LIKE),
     "mixtral": decoder("MixtralForCausalLM", "MixtralConfig", **LLAMA_LIKE, num_local_experts=4, num_experts_per_tok=2),
     "qwen3_moe": decoder(
-        "Qwen3MoeForCausalLM", "Qwen3MoeConfig", **LLAMA_LIKE, head_dim=8, num_experts=4, num_experts_per_tok=2,
+        "Qwen3MoeForCausalLM",
+        "Qwen3MoeConfig",
+        **LLAMA_LIKE,
+        head_dim=8,
+        num_experts=4,
+        num_experts_per_tok=2,
         moe_intermediate_size=16,
     ),
-}  # fmt: skip
+}
 
 
 def encoder(name: str, config_name: str, **config):
@@ -123,10 +140,22 @@ def whisper():
     import transformers
 
     config = transformers.WhisperConfig(
-        vocab_size=99, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4,
-        encoder_ffn_dim=48, decoder_ffn_dim=48, num_mel_bins=16, max_source_positions=30, max_target_positions=64,
-        pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
-    )  # fmt: skip
+        vocab_size=99,
+        d_model=32,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=48,
+        decoder_ffn_dim=48,
+        num_mel_bins=16,
+        max_source_positions=30,
+        max_target_positions=64,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+        decoder_start_token_id=1,
+    )
     model = transformers.WhisperForConditionalGeneration(config).eval()
     return model, {"input_features": torch.randn(2, 16, 60), "decoder_input_ids": torch.randint(3, 99, (2, 5))}
 
@@ -137,11 +166,16 @@ def two_towers(name: str, config_name: str):
 
         config = getattr(transformers, config_name)(
             text_config=small(projection_dim=24, max_position_embeddings=64),
-            vision_config=dict(
-                hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, image_size=32,
-                patch_size=8, projection_dim=24,
-            ),
-        )  # fmt: skip
+            vision_config={
+                "hidden_size": 32,
+                "intermediate_size": 48,
+                "num_hidden_layers": 2,
+                "num_attention_heads": 4,
+                "image_size": 32,
+                "patch_size": 8,
+                "projection_dim": 24,
+            },
+        )
         if hasattr(config, "projection_dim"):
             config.projection_dim = 24
         model = getattr(transformers, name)(config).eval()
@@ -154,10 +188,18 @@ def wav2vec2():
     import transformers
 
     config = transformers.Wav2Vec2Config(
-        hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, conv_dim=(16, 16), vocab_size=40,
-        conv_stride=(4, 2), conv_kernel=(8, 4), num_conv_pos_embeddings=16, num_conv_pos_embedding_groups=2,
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        intermediate_size=48,
+        conv_dim=(16, 16),
+        vocab_size=40,
+        conv_stride=(4, 2),
+        conv_kernel=(8, 4),
+        num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=2,
         num_feat_extract_layers=2,
-    )  # fmt: skip
+    )
     return transformers.Wav2Vec2ForCTC(config).eval(), {"input_values": torch.randn(2, 1000)}
 
 
@@ -168,23 +210,52 @@ def detr():
         embedding_size=16, hidden_sizes=[16, 24], depths=[1, 1], layer_type="basic", out_features=["stage2"]
     )
     config = transformers.DetrConfig(
-        use_timm_backbone=False, backbone=None, backbone_config=backbone, use_pretrained_backbone=False, d_model=32,
-        encoder_layers=2, decoder_layers=2, encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48,
-        decoder_ffn_dim=48, num_queries=7, num_labels=5,
-    )  # fmt: skip
+        use_timm_backbone=False,
+        backbone=None,
+        backbone_config=backbone,
+        use_pretrained_backbone=False,
+        d_model=32,
+        encoder_layers=2,
+        decoder_layers=2,
+        encoder_attention_heads=4,
+        decoder_attention_heads=4,
+        encoder_ffn_dim=48,
+        decoder_ffn_dim=48,
+        num_queries=7,
+        num_labels=5,
+    )
     model = transformers.DetrForObjectDetection(config).eval()
     return model, {"pixel_values": torch.randn(2, 3, 64, 72), "pixel_mask": torch.ones(2, 64, 72, dtype=torch.int64)}
 
 
 T5 = seq2seq(
-    "T5ForConditionalGeneration", "T5Config", vocab_size=99, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4,
+    "T5ForConditionalGeneration",
+    "T5Config",
+    vocab_size=99,
+    d_model=32,
+    d_kv=8,
+    d_ff=48,
+    num_layers=2,
+    num_heads=4,
     decoder_start_token_id=0,
-)  # fmt: skip
+)
 BART = seq2seq(
-    "BartForConditionalGeneration", "BartConfig", vocab_size=99, d_model=32, encoder_layers=2, decoder_layers=2,
-    encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48,
-    max_position_embeddings=64, pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=2,
-)  # fmt: skip
+    "BartForConditionalGeneration",
+    "BartConfig",
+    vocab_size=99,
+    d_model=32,
+    encoder_layers=2,
+    decoder_layers=2,
+    encoder_attention_heads=4,
+    decoder_attention_heads=4,
+    encoder_ffn_dim=48,
+    decoder_ffn_dim=48,
+    max_position_embeddings=64,
+    pad_token_id=0,
+    bos_token_id=1,
+    eos_token_id=2,
+    decoder_start_token_id=2,
+)
 
 MODELS = {
     **DECODERS,
@@ -192,8 +263,13 @@ MODELS = {
     "bert_masked_lm": encoder("BertForMaskedLM", "BertConfig", **small()),
     "bert_classify": encoder("BertForSequenceClassification", "BertConfig", **small()),
     "modernbert": encoder(
-        "ModernBertForMaskedLM", "ModernBertConfig", **small(), global_attn_every_n_layers=2, local_attention=64,
-        cls_token_id=1, sep_token_id=2,
+        "ModernBertForMaskedLM",
+        "ModernBertConfig",
+        **small(),
+        global_attn_every_n_layers=2,
+        local_attention=64,
+        cls_token_id=1,
+        sep_token_id=2,
     ),
     "t5": T5,
     "t5_decode": seq2seq_with_cache(T5),
@@ -202,12 +278,25 @@ MODELS = {
     "whisper": whisper,
     "whisper_decode": seq2seq_with_cache(whisper),
     "vit": pixels(
-        "ViTForImageClassification", "ViTConfig", hidden_size=32, intermediate_size=48, num_hidden_layers=2,
-        num_attention_heads=4, image_size=32, patch_size=8,
+        "ViTForImageClassification",
+        "ViTConfig",
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        image_size=32,
+        patch_size=8,
     ),
     "swin": pixels(
-        "SwinForImageClassification", "SwinConfig", size=32, image_size=32, patch_size=2, embed_dim=16, depths=[2, 2],
-        num_heads=[2, 2], window_size=4,
+        "SwinForImageClassification",
+        "SwinConfig",
+        size=32,
+        image_size=32,
+        patch_size=2,
+        embed_dim=16,
+        depths=[2, 2],
+        num_heads=[2, 2],
+        window_size=4,
     ),
     "convnext": pixels(
         "ConvNextForImageClassification", "ConvNextConfig", size=64, hidden_sizes=[8, 16, 24, 32], depths=[1, 1, 1, 1]
@@ -216,7 +305,7 @@ MODELS = {
     "siglip": two_towers("SiglipModel", "SiglipConfig"),
     "wav2vec2": wav2vec2,
     "detr": detr,
-}  # fmt: skip
+}
 
 
 # ---- plain PyTorch, no Transformers ------------------------------------------------------------
@@ -231,9 +320,15 @@ class ConvNet(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.features = torch.nn.Sequential(
-            torch.nn.Conv2d(3, 8, 3, padding=1), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.MaxPool2d(2),
-            torch.nn.Conv2d(8, 16, 3, stride=2), torch.nn.BatchNorm2d(16), torch.nn.ReLU(), torch.nn.AdaptiveAvgPool2d(1),
-        )  # fmt: skip
+            torch.nn.Conv2d(3, 8, 3, padding=1),
+            torch.nn.BatchNorm2d(8),
+            torch.nn.ReLU(),
+            torch.nn.MaxPool2d(2),
+            torch.nn.Conv2d(8, 16, 3, stride=2),
+            torch.nn.BatchNorm2d(16),
+            torch.nn.ReLU(),
+            torch.nn.AdaptiveAvgPool2d(1),
+        )
         self.head = torch.nn.Linear(16, 5)
 
     def forward(self, image):

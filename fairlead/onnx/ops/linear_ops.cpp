@@ -21,7 +21,8 @@ void lower_matmul(Lowering& b) {
   b.result(b.op("MatMul", {b.in(0, d), b.in(1, d)}));
 }
 
-// beta*self + alpha*(a @ b); ONNX has no product of integers with scales, so they are multiplied in.
+// beta*self + alpha*(a @ b); ONNX has no product of integers with scales, so they are multiplied
+// in.
 Val scaled(Lowering& b, Val v, std::size_t i, Dtype d) {
   return !b.has(i) || b.number(i) == 1 ? v : b.op("Mul", {v, b.scalar(b.number(i), d)});
 }

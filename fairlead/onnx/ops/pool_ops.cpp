@@ -57,8 +57,8 @@ bool hangs_over(const Windows& w) {
 }
 
 // The padding of both sides and the overhang as explicit elements of value `fill`.
-// A single window that is larger than the input, as classifiers with ceil_mode use to average everything:
-// padding the input up to it could take any amount of memory.
+// A single window that is larger than the input, as classifiers with ceil_mode use to average
+// everything: padding the input up to it could take any amount of memory.
 bool one_window(Lowering& b, const Windows& w) {
   for (std::size_t k = 0; k < w.kernel.size(); ++k) {
     const Expr out = b.out_shape()[b.out_shape().size() - w.kernel.size() + k];

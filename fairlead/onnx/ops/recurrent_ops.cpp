@@ -42,8 +42,10 @@ void recurrent(Lowering& b, const Cell& cell) {
   const bool biases = b.flag(3), batch_first = b.flag(8);
   if (b.flag(6) && b.number(5) > 0)
     b.unsupported("dropout between layers; call model.eval() first");
-  // ONNX Runtime crashes while it optimises a recurrent layer in float16: 16-bit ones compute in float32.
-  const Dtype d = dtype_size(b.out_dtype()) == 2 ? Dtype::kFloat32 : kernel_dtype(cell.op, b.out_dtype());
+  // ONNX Runtime crashes while it optimises a recurrent layer in float16: 16-bit ones compute in
+  // float32.
+  const Dtype d =
+      dtype_size(b.out_dtype()) == 2 ? Dtype::kFloat32 : kernel_dtype(cell.op, b.out_dtype());
   Inputs params = b.ins(2);
   for (Val& v : params) v = b.cast(v, d);
   const std::size_t each = biases ? 4 : 2;

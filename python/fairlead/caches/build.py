@@ -15,9 +15,7 @@ def _cache_utils(function: str) -> Any:
     try:
         from transformers import cache_utils
     except ImportError as error:
-        raise ImportError(
-            f"[{function}] Expected Transformers to be installed (pip install transformers)."
-        ) from error
+        raise ImportError(f"[{function}] Expected Transformers to be installed (pip install transformers).") from error
     return cache_utils
 
 
@@ -29,11 +27,7 @@ def as_pairs(function: str, key_value_pairs: Pairs) -> list[tuple[torch.Tensor, 
             raise ValueError(f"[{function}] Expected key, value, key, value ..., got {len(items)} tensors.")
         return [(items[i], items[i + 1]) for i in range(0, len(items), 2)]
     for index, item in enumerate(items):
-        ok = (
-            isinstance(item, (tuple, list))
-            and len(item) == 2
-            and all(isinstance(x, torch.Tensor) for x in item)
-        )
+        ok = isinstance(item, (tuple, list)) and len(item) == 2 and all(isinstance(x, torch.Tensor) for x in item)
         if not ok:
             raise ValueError(
                 f"[{function}] Expected (key, value) tensors for layer {index}, got {type(item).__name__}."
@@ -163,8 +157,7 @@ def make_static_cache(
     for index, (key, _) in enumerate(pairs):
         if key.shape[2] > max_cache_len and cls_layers is None:
             raise ValueError(
-                f"[{name}] Expected at most max_cache_len={max_cache_len} tokens, got {key.shape[2]} in "
-                f"layer {index}."
+                f"[{name}] Expected at most max_cache_len={max_cache_len} tokens, got {key.shape[2]} in layer {index}."
             )
     cache = _empty_static(utils, pairs, max_cache_len)
     if hasattr(cache, "key_cache") and not hasattr(cache, "layers"):

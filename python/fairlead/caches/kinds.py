@@ -16,9 +16,7 @@ class Kind(Enum):
     NOT = "not a cache"
     PAIR = "encoder-decoder"  # two caches: self_attention_cache and cross_attention_cache
     LAYERS = "layers"  # a cache with a list of layer objects
-    LISTS = (
-        "lists"  # a cache with one list of tensors per kind of state (key_cache, value_cache, conv_states)
-    )
+    LISTS = "lists"  # a cache with one list of tensors per kind of state (key_cache, value_cache, conv_states)
     LAYER = "layer"  # one layer on its own
 
 
@@ -53,11 +51,7 @@ def layer_bases() -> tuple[type, ...]:
 
 def named_like_a_cache(cls: type) -> bool:
     # The name alone is not enough (functools caches, user tables): it has to be a plain class of that name.
-    return (
-        "Cache" in cls.__name__
-        and not issubclass(cls, (dict, list, tuple, type))
-        and not hasattr(cls, "forward")
-    )
+    return "Cache" in cls.__name__ and not issubclass(cls, (dict, list, tuple, type)) and not hasattr(cls, "forward")
 
 
 def kind_of(obj: object) -> Kind:

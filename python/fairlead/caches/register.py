@@ -230,9 +230,7 @@ def _exit(held: list[type]) -> None:
 
 
 @contextlib.contextmanager
-def register_flattening_functions(
-    patch_transformers: Any = True, verbose: int = 0
-) -> Iterator[Callable[[Any], Any]]:
+def register_flattening_functions(patch_transformers: Any = True, verbose: int = 0) -> Iterator[Callable[[Any], Any]]:
     """Inside the block torch's trees, torch.export and torch.fx can take caches apart and put them together.
 
     >>> with register_flattening_functions(patch_transformers=True):
@@ -242,9 +240,7 @@ def register_flattening_functions(
     inputs need no
     replacement before exporting.
     """
-    choice = getattr(
-        patch_transformers, "name", patch_transformers
-    )  # an enum of another project: by its name
+    choice = getattr(patch_transformers, "name", patch_transformers)  # an enum of another project: by its name
     choice = choice.lower() if isinstance(choice, str) else choice
     names = {"yobx_patch": "yobx", "transformers_patch": "transformers"}
     choice = names.get(choice, choice) if isinstance(choice, str) else choice
@@ -260,9 +256,7 @@ def register_flattening_functions(
         return
     held = _enter()
     if verbose:
-        print(
-            f"[register_flattening_functions] {len(held)} classes: {', '.join(cls.__name__ for cls in held)}"
-        )
+        print(f"[register_flattening_functions] {len(held)} classes: {', '.join(cls.__name__ for cls in held)}")
     try:
         yield lambda inputs: inputs
     finally:

@@ -211,12 +211,8 @@ class Encoder:
             # One state needs no number in its name: 0.conv_states, and 0.conv_states.1 only where there are
             # several.
             alone = len(value) == 1
-            items = [
-                [key, self._value(item, path if alone else f"{path}.{key}")] for key, item in value.items()
-            ]
-            return (
-                {"dict": items} if type(value) is dict else {"dict": items, "class": self._class(type(value))}
-            )
+            items = [[key, self._value(item, path if alone else f"{path}.{key}")] for key, item in value.items()]
+            return {"dict": items} if type(value) is dict else {"dict": items, "class": self._class(type(value))}
         if isinstance(value, torch.dtype):
             return {"dtype": str(value).removeprefix("torch.")}
         if isinstance(value, torch.device):
@@ -253,9 +249,7 @@ def _is_per_layer(value: Any) -> bool:
     if isinstance(value, list):
         return any(map(_holds_tensor, value))
     if isinstance(value, dict):
-        return (
-            bool(value) and all(isinstance(k, int) for k in value) and any(map(_holds_tensor, value.values()))
-        )
+        return bool(value) and all(isinstance(k, int) for k in value) and any(map(_holds_tensor, value.values()))
     return False
 
 
@@ -344,9 +338,7 @@ class Decoder:
             else:
                 attributes[name] = self.run(item)
         for name, item in late:
-            attributes[name] = (
-                _window(attributes, item) if "window" in item else _follow(attributes, item["derived"])
-            )
+            attributes[name] = _window(attributes, item) if "window" in item else _follow(attributes, item["derived"])
         return obj
 
     def _dict(self, data: Any) -> Any:

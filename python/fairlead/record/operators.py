@@ -25,13 +25,10 @@ def define(func) -> tuple:
     schema = func._schema
     base = schema.name.split("::")[1]
     params = [
-        (a.name, a.has_default_value(), a.default_value if a.has_default_value() else None)
-        for a in schema.arguments
+        (a.name, a.has_default_value(), a.default_value if a.has_default_value() else None) for a in schema.arguments
     ]
     name = f"{schema.name.replace('::', '.')}.{schema.overload_name or 'default'}"
-    written = [
-        k for k, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write
-    ]
+    written = [k for k, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
     alias = VIEW if any(r.alias_info is not None for r in schema.returns) and not written else NEVER
     if base in RESHAPED_IN_PLACE:
         name = name.replace(f".{base}.", f".{base[:-1]}.").replace("transpose.default", "transpose.int")
@@ -58,11 +55,7 @@ def functional_form(func, schema, name: str) -> tuple[str, bool]:
     space = schema.name.split("::")[0]
     if base.endswith("_") and not base.endswith("__"):
         return f"{space}.{base[:-1]}.{schema.overload_name or 'default'}", False
-    kept = [
-        (a.name, str(a.type))
-        for a in schema.arguments
-        if not (a.alias_info is not None and a.alias_info.is_write)
-    ]
+    kept = [(a.name, str(a.type)) for a in schema.arguments if not (a.alias_info is not None and a.alias_info.is_write)]
     packet = getattr(getattr(torch.ops, space), base)
     for overload in packet.overloads():
         other = getattr(packet, overload)._schema

@@ -50,9 +50,7 @@ for name, fn in {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": to
     add(Case(op, lambda x, fn=fn: fn(x, x.shape[0]), f((3, 4)), "size"))
 
 CASES += [
-    Case(
-        "aten.add.Tensor", lambda x, y: torch.add(x, y, alpha=-2), pairs(*WHOLE, dtype=torch.int64), "alpha"
-    ),
+    Case("aten.add.Tensor", lambda x, y: torch.add(x, y, alpha=-2), pairs(*WHOLE, dtype=torch.int64), "alpha"),
     Case(
         "aten.add.Tensor",
         lambda x, y: torch.add(x, y, alpha=0.5),
@@ -201,18 +199,14 @@ CASES += [
     Case("aten.clamp.default", lambda x: torch.clamp(x, max=0.5), f((3, 4)), "max"),
     Case("aten.clamp.default", lambda x: torch.clamp(x, 2, 1), f((3, 4)), "crossed"),
     Case("aten.clamp.default", lambda x: torch.clamp(x, -2, 2), lambda: (torch.arange(-5, 5),), "int64"),
-    Case(
-        "aten.clamp.default", lambda x: torch.clamp(x, -2, 2), lambda: (torch.arange(-5, 5).short(),), "int16"
-    ),
+    Case("aten.clamp.default", lambda x: torch.clamp(x, -2, 2), lambda: (torch.arange(-5, 5).short(),), "int16"),
     Case(
         "aten.clamp.default",
         lambda x: torch.clamp(x, -1.5, 2.5),
         lambda: (torch.arange(-5, 5),),
         "int64 by float",
     ),
-    Case(
-        "aten.clamp.default", lambda x: torch.clamp(x, -0.5, 0.5), f((3, 4), dtype=torch.bfloat16), "bfloat16"
-    ),
+    Case("aten.clamp.default", lambda x: torch.clamp(x, -0.5, 0.5), f((3, 4), dtype=torch.bfloat16), "bfloat16"),
     Case(
         "aten.clamp.default",
         lambda x: torch.clamp(x, 0, x.shape[0] - 1),

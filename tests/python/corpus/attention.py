@@ -61,9 +61,7 @@ CASES = [
     Case("aten._log_softmax.default", lambda x: F.log_softmax(x[0, 0], -1), f(3, 4), "no dimensions"),
     Case("aten._safe_softmax.default", lambda x: torch._safe_softmax(x, -1), infinite),
     Case("aten._safe_softmax.default", lambda x: torch._safe_softmax(x, 1), infinite, "other dimension"),
-    Case(
-        "aten._safe_softmax.default", lambda x: torch._safe_softmax(x, -1, torch.float64), infinite, "dtype"
-    ),
+    Case("aten._safe_softmax.default", lambda x: torch._safe_softmax(x, -1, torch.float64), infinite, "dtype"),
     Case(SDPA, sdpa, qkv()),
     Case(SDPA, lambda q, k, v: sdpa(q, k, v, is_causal=True), qkv(length=7), "causal"),
     Case(SDPA, lambda q, k, v: sdpa(q, k, v, scale=0.3), qkv(), "scale"),

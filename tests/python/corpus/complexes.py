@@ -54,9 +54,7 @@ CASES = [
     Case("aten.sgn.default", lambda x: torch.sgn(asc(x)), PAIR, "complex"),
     Case("aten.eq.Tensor", lambda x: asc(x) == asc(x.abs()), PAIR, "complex"),
     Case("aten.mm.default", lambda x, y: torch.mm(asc(x), asc(y)), f((3, 4, 2), (4, 5, 2)), "complex"),
-    Case(
-        "aten.bmm.default", lambda x, y: torch.bmm(asc(x), asc(y)), f((2, 3, 4, 2), (2, 4, 5, 2)), "complex"
-    ),
+    Case("aten.bmm.default", lambda x, y: torch.bmm(asc(x), asc(y)), f((2, 3, 4, 2), (2, 4, 5, 2)), "complex"),
     Case("aten.sum.dim_IntList", lambda x: asc(x).sum(-1), PAIR, "complex"),
     Case("aten.mean.dim", lambda x: asc(x).mean(0), PAIR, "complex"),
     Case("aten._to_copy.default", lambda x: x.to(torch.complex64), f((3, 4)), "real to complex"),

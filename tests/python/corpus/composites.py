@@ -37,9 +37,7 @@ CASES = [
     whole("aten.float_power.Tensor_Tensor", torch.float_power, lambda: (torch.rand(3) + 1, torch.randn(3))),
     whole("aten.ger.default", torch.ger, f((3,), (4,))),
     whole("aten.isclose.default", torch.isclose, near),
-    whole(
-        "aten.isclose.default", torch.isclose, near, "nan", lambda x, y: torch.isclose(x, y, equal_nan=True)
-    ),
+    whole("aten.isclose.default", torch.isclose, near, "nan", lambda x, y: torch.isclose(x, y, equal_nan=True)),
     whole("aten.isfinite.default", torch.isfinite, corners),
     whole("aten.isfinite.default", torch.isfinite, lambda: (torch.arange(4),), "int64"),
     whole("aten.log_sigmoid.default", F.logsigmoid, X),

@@ -95,16 +95,14 @@ for source in TYPES:
         if source == target:
             continue
         values = (0, 1, 2, 100) if source in (torch.uint8, torch.bool) else (-3, 0, 1, 100)
-        if source.is_floating_point and not (target == torch.uint8):
+        if source.is_floating_point and target != torch.uint8:
             values += (2.75, -2.75)
         if source.is_floating_point and (target == torch.bool or target.is_floating_point):
             values += (NAN, INF)
         if target == torch.uint8:
             values = tuple(v for v in values if v >= 0)
         label = f"{str(source)[6:]} to {str(target)[6:]}"
-        CASES.append(
-            Case("aten._to_copy.default", lambda x, t=target: x.to(t), row(*values, dtype=source), label)
-        )
+        CASES.append(Case("aten._to_copy.default", lambda x, t=target: x.to(t), row(*values, dtype=source), label))
 CASES += [
     Case("aten.copy.default", lambda x: torch.ops.aten.copy(x, x[0]), f(3, 4)),
     Case(

@@ -47,9 +47,7 @@ CASES = [
         "weights",
         fixed=True,
     ),
-    Case(
-        FORWARD, lambda i: F.embedding_bag(i, TABLE), lambda: (torch.randint(0, 10, (3, 4)),), "rows as bags"
-    ),
+    Case(FORWARD, lambda i: F.embedding_bag(i, TABLE), lambda: (torch.randint(0, 10, (3, 4)),), "rows as bags"),
     Case(MIXTURE, *mixture(4)),
     Case(MIXTURE, *mixture(4, skew=10), "one expert takes all"),
     Case(MIXTURE, *mixture(16), "more experts than tokens"),
@@ -57,9 +55,7 @@ CASES = [
     Case(MIXTURE, *mixture(4, dtype=torch.bfloat16), "bfloat16", tolerance=1e-1),
     Case(
         MIXTURE,
-        lambda x: torch.ops.transformers.grouped_mm_fallback(
-            x, torch.ones(3, 8, 6), offs=torch.tensor([2, 2, 4])
-        ),
+        lambda x: torch.ops.transformers.grouped_mm_fallback(x, torch.ones(3, 8, 6), offs=torch.tensor([2, 2, 4])),
         lambda: (torch.randn(7, 8),),
         "rows beyond the last group",
     ),

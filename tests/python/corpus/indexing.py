@@ -109,9 +109,7 @@ CASES = [
         lambda: (f(2, 5), i(5, 3)),
     ),
     Case("aten.index_select.default", lambda x, k: x.index_select(1, k), lambda: (f(2, 5, 4), i(5, 7))),
-    Case(
-        "aten.index_select.default", lambda x, k: x.index_select(-1, k), lambda: (m(2, 5), i(5, 7)), "bools"
-    ),
+    Case("aten.index_select.default", lambda x, k: x.index_select(-1, k), lambda: (m(2, 5), i(5, 7)), "bools"),
     Case(
         "aten.index_select.default",
         lambda x, k: x.index_select(0, k),
@@ -151,9 +149,7 @@ CASES = [
     Case("aten.masked_select.default", torch.masked_select, lambda: (f(4, 5), m(5)), "broadcast"),
     Case("aten.masked_select.default", torch.masked_select, lambda: (i(9, 1, 5), m(4, 1)), "both broadcast"),
     Case("aten.nonzero.default", torch.nonzero, lambda: (i(2, 4, 5),)),
-    Case(
-        "aten.nonzero.default", lambda x: torch.nonzero(x > 0, as_tuple=True), lambda: (f(4, 5),), "as tuple"
-    ),
+    Case("aten.nonzero.default", lambda x: torch.nonzero(x > 0, as_tuple=True), lambda: (f(4, 5),), "as tuple"),
     Case("aten.nonzero.default", torch.nonzero, lambda: (i(2, 4, dtype=torch.int16),), "int16"),
     Case("aten.nonzero.default", torch.nonzero, lambda: (i(2, 4).double(),), "float64"),
     Case("aten.nonzero.default", lambda x: torch.nonzero(x)[:, 0] * 2, lambda: (i(2, 4, 5),), "used further"),

@@ -8,9 +8,7 @@ from .indexing import f, i, m
 CASES = [
     Case("aten.tril.default", torch.tril, lambda: (f(5, 7),)),
     Case("aten.tril.default", lambda x: x.tril(-1), lambda: (f(2, 5, 7),), "below, batch"),
-    Case(
-        "aten.tril.default", lambda x: x.tril(x.shape[1] - x.shape[0]), lambda: (m(5, 7),), "symbolic, bools"
-    ),
+    Case("aten.tril.default", lambda x: x.tril(x.shape[1] - x.shape[0]), lambda: (m(5, 7),), "symbolic, bools"),
     Case("aten.triu.default", lambda x: x.triu(1), lambda: (f(5, 7),)),
     Case("aten.triu.default", torch.triu, lambda: (i(9, 5, 7),), "integers"),
     Case("aten.triu.default", torch.triu, lambda: (i(9, 5, 7, dtype=torch.uint8),), "uint8"),
@@ -34,9 +32,7 @@ CASES = [
         fixed=True,
     ),
     Case("aten.diagonal.default", torch.diagonal, lambda: (f(5, 5),)),
-    Case(
-        "aten.diagonal.default", lambda x: x.diagonal(1, 0, -1), lambda: (f(4, 3, 6),), "offset", fixed=True
-    ),
+    Case("aten.diagonal.default", lambda x: x.diagonal(1, 0, -1), lambda: (f(4, 3, 6),), "offset", fixed=True),
     Case("aten.diagonal.default", lambda x: x.diagonal(-1, -2, -1), lambda: (f(2, 5, 5),), "below"),
     Case("aten.diagonal_copy.default", torch.diagonal_copy, lambda: (f(5, 5),)),
     Case("aten.diag_embed.default", torch.diag_embed, lambda: (f(3, 5),)),
@@ -46,9 +42,7 @@ CASES = [
     Case("aten.block_diag.default", torch.block_diag, lambda: (f(2, 3), f(4, 5))),
     Case("aten.unfold.default", lambda x: x.unfold(1, 3, 1), lambda: (f(2, 7, 3),)),
     Case("aten.unfold.default", lambda x: x.unfold(-1, 4, 2), lambda: (f(2, 9),), "step"),
-    Case(
-        "aten.unfold.default", lambda x: x.unfold(1, 2, 2).unfold(2, 2, 2), lambda: (f(2, 8, 6),), "patches"
-    ),
+    Case("aten.unfold.default", lambda x: x.unfold(1, 2, 2).unfold(2, 2, 2), lambda: (f(2, 8, 6),), "patches"),
     Case(
         "aten.as_strided.default",
         lambda x: x.as_strided((x.shape[0] - 2, 3), (1, 1)),

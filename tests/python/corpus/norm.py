@@ -84,9 +84,7 @@ CASES = [
     ),
     Case(
         "aten._native_batch_norm_legit_no_training.default",
-        lambda x: torch.ops.aten._native_batch_norm_legit_no_training(x, w(3), w(3), w(3), w(3), 0.1, 1e-5)[
-            0
-        ],
+        lambda x: torch.ops.aten._native_batch_norm_legit_no_training(x, w(3), w(3), w(3), w(3), 0.1, 1e-5)[0],
         f(2, 3, 4),
         fixed=True,
     ),
@@ -119,9 +117,7 @@ CASES = [
     ),
     Case(VECTOR, lambda x: F.normalize(x, dim=-1), f(3, 4), "normalize"),
     Case(VECTOR, lambda x: torch.linalg.vector_norm(x), f(3, 4, 5)),
-    Case(
-        VECTOR, lambda x: torch.linalg.vector_norm(x, 1, dim=-1, keepdim=True), f(3, 4, 5), "order 1, keepdim"
-    ),
+    Case(VECTOR, lambda x: torch.linalg.vector_norm(x, 1, dim=-1, keepdim=True), f(3, 4, 5), "order 1, keepdim"),
     Case(VECTOR, lambda x: torch.linalg.vector_norm(x, 3, dim=(0, -1)), f(3, 4, 5), "order 3"),
     Case(VECTOR, lambda x: torch.linalg.vector_norm(x, float("inf"), dim=1), f(3, 4, 5), "inf"),
     Case(VECTOR, lambda x: torch.linalg.vector_norm(x, float("-inf"), dim=1), f(3, 4, 5), "-inf"),

@@ -18,14 +18,10 @@ SORTED = torch.tensor([-1.0, 0.0, 0.0, 0.5, 1.5])
 
 CASES = [
     Case("aten.topk.default", lambda x: x.topk(2), lambda: (f(3, 7),)),
-    Case(
-        "aten.topk.default", lambda x: x.topk(2, 0, largest=False), lambda: (f(7, 3),), "smallest, first dim"
-    ),
+    Case("aten.topk.default", lambda x: x.topk(2, 0, largest=False), lambda: (f(7, 3),), "smallest, first dim"),
     Case("aten.topk.default", lambda x: x.topk(min(4, x.shape[-1])).values, lambda: (f(3, 3),), "at most"),
     Case("aten.topk.default", lambda x: x.topk(x.shape[-1] // 2).values, lambda: (f(3, 8),), "half of them"),
-    Case(
-        "aten.topk.default", lambda x: x.topk(2, sorted=False).values.sum(-1), lambda: (f(3, 7),), "unsorted"
-    ),
+    Case("aten.topk.default", lambda x: x.topk(2, sorted=False).values.sum(-1), lambda: (f(3, 7),), "unsorted"),
     Case(
         "aten.topk.default",
         lambda x: x.topk(2),

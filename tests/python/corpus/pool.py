@@ -20,9 +20,7 @@ CASES = [
     Case(MAX, lambda x: F.max_pool2d(x, 3, 2, 1), f(2, 3, 8, 9), "padded"),
     Case(MAX, lambda x: F.max_pool2d(x, (3, 2), (2, 3), (1, 0), (1, 2)), f(2, 3, 8, 9), "uneven, dilated"),
     Case(MAX, lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), f(2, 3, 8, 9), "ceil"),
-    Case(
-        MAX, lambda x: F.max_pool2d(x, 2, 3, 1, ceil_mode=True), f(2, 3, 8, 9), "ceil, stride beyond kernel"
-    ),
+    Case(MAX, lambda x: F.max_pool2d(x, 2, 3, 1, ceil_mode=True), f(2, 3, 8, 9), "ceil, stride beyond kernel"),
     Case(MAX, lambda x: F.max_pool2d(x, 3, 2, 1, return_indices=True), f(2, 3, 8, 9), "indices"),
     Case(MAX, lambda x: F.max_pool2d(x, 3, 2, 1, 2, True, True), f(2, 3, 9, 8), "indices, ceil, dilated"),
     Case(MAX, lambda x: F.max_pool2d(x, 2, return_indices=True), f(3, 8, 9), "indices without batch"),
@@ -30,9 +28,7 @@ CASES = [
     Case(MAX, lambda x: F.max_pool2d(x, 2, padding=1), f(2, 3, 8, 9, dtype=torch.float64), "float64"),
     Case(MAX, lambda x: F.max_pool1d(x, 3, 2, 1), f(2, 3, 9), "1d"),
     Case(MAX, lambda x: F.max_pool1d(x, 3, 2, 1, 2, True, True), f(2, 3, 9), "1d indices"),
-    Case(
-        "aten.max_pool3d_with_indices.default", lambda x: F.max_pool3d(x, 2, ceil_mode=True), f(2, 3, 5, 6, 7)
-    ),
+    Case("aten.max_pool3d_with_indices.default", lambda x: F.max_pool3d(x, 2, ceil_mode=True), f(2, 3, 5, 6, 7)),
     Case(
         "aten.max_pool3d_with_indices.default",
         lambda x: F.max_pool3d(x, 3, 2, 1, return_indices=True),
@@ -41,9 +37,7 @@ CASES = [
     ),
     Case(AVG, lambda x: F.avg_pool2d(x, 2), f(2, 3, 8, 9)),
     Case(AVG, lambda x: F.avg_pool2d(x, 3, 2, 1), f(2, 3, 8, 9), "padded"),
-    Case(
-        AVG, lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), f(2, 3, 8, 9), "padding not counted"
-    ),
+    Case(AVG, lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), f(2, 3, 8, 9), "padding not counted"),
     Case(AVG, lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), f(2, 3, 8, 10), "ceil"),
     Case(AVG, lambda x: F.avg_pool2d(x, 3, 2, 1, True, False), f(2, 3, 8, 10), "ceil, padding not counted"),
     Case(AVG, lambda x: F.avg_pool2d(x, (2, 3), 2, 1, True, True, 5), f(2, 3, 8, 10), "divisor"),
@@ -65,9 +59,7 @@ CASES = [
     Case(AVG, lambda x: F.avg_pool2d(x, 2), f(2, 3, 8, 9, dtype=torch.float16), "float16", tolerance=1e-2),
     Case(AVG, lambda x: F.avg_pool1d(x, 3, 2, 1, True, False), f(2, 3, 10), "1d"),
     Case("aten.avg_pool3d.default", lambda x: F.avg_pool3d(x, 2, 2, 1), f(2, 3, 5, 6, 7)),
-    Case(
-        "aten.avg_pool3d.default", lambda x: F.avg_pool3d(x, 3, 2, 1, True, False), f(2, 3, 5, 6, 7), "ceil"
-    ),
+    Case("aten.avg_pool3d.default", lambda x: F.avg_pool3d(x, 3, 2, 1, True, False), f(2, 3, 5, 6, 7), "ceil"),
     Case(ADAPTIVE, lambda x: F.adaptive_avg_pool2d(x, (3, 4)), f(2, 3, 8, 9)),
     Case(ADAPTIVE, lambda x: F.adaptive_avg_pool2d(x, (2, 3)), f(2, 3, 8, 9), "whole windows", fixed=True),
     Case(
@@ -86,9 +78,7 @@ CASES = [
         "output that varies",
     ),
     Case(ADAPTIVE, lambda x: F.adaptive_avg_pool1d(x, 5), f(2, 3, 8), "1d"),
-    Case(
-        "aten._adaptive_avg_pool3d.default", lambda x: F.adaptive_avg_pool3d(x, (2, 3, 4)), f(2, 3, 5, 6, 7)
-    ),
+    Case("aten._adaptive_avg_pool3d.default", lambda x: F.adaptive_avg_pool3d(x, (2, 3, 4)), f(2, 3, 5, 6, 7)),
     Case(ADAPTIVE_MAX, lambda x: F.adaptive_max_pool2d(x, (3, 4)), f(2, 3, 8, 9)),
     Case(ADAPTIVE_MAX, lambda x: F.adaptive_max_pool2d(x, (3, 4), True), f(2, 3, 8, 9), "indices"),
     Case(ADAPTIVE_MAX, lambda x: F.adaptive_max_pool2d(x, (3, 11), True), f(3, 8, 9), "indices, larger"),

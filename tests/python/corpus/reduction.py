@@ -25,9 +25,7 @@ CASES = []
 add = CASES.append
 
 
-def reduction(
-    name, dim, default="default", integers=True, halves=True, keepdim=True, whole=None, tolerance=1e-4
-):
+def reduction(name, dim, default="default", integers=True, halves=True, keepdim=True, whole=None, tolerance=1e-4):
     """One dim, negative dims, keepdim, several dims, everything, other dtypes, 0-d and empty tensors."""
     fn = getattr(torch, name)
     if name == "count_nonzero":
@@ -87,9 +85,7 @@ CASES += [
     Case("aten.sum.dim_IntList", lambda x: x.sum(1), table([1.0, INF], [NAN, 1.0], [INF, -INF]), "corners"),
     Case("aten.sum.default", lambda x: (x > 0).sum(), f((3, 4)), "bool"),
     Case("aten.mean.dim", lambda x: x.mean(1, dtype=torch.float32), i((3, 4)), "dtype"),
-    Case(
-        "aten.mean.default", lambda x: x.mean(), f((3, 4), dtype=torch.bfloat16), "bfloat16", tolerance=1e-1
-    ),
+    Case("aten.mean.default", lambda x: x.mean(), f((3, 4), dtype=torch.bfloat16), "bfloat16", tolerance=1e-1),
     Case(
         "aten.prod.dim_int",
         lambda x: x.prod(1),
@@ -152,9 +148,7 @@ for name in ("var", "std", "var_mean", "std_mean"):
     ]
 
 CASES += [
-    Case(
-        "aten.addmv.default", lambda x, m, v: torch.addmv(x, m, v, beta=0.5, alpha=2), f((3,), (3, 4), (4,))
-    ),
+    Case("aten.addmv.default", lambda x, m, v: torch.addmv(x, m, v, beta=0.5, alpha=2), f((3,), (3, 4), (4,))),
     Case("aten.addr.default", lambda x, v, w: torch.addr(x, v, w, beta=0.5, alpha=2), f((3, 4), (3,), (4,))),
     Case(
         "aten.addbmm.default",
@@ -179,9 +173,7 @@ for p in (0.0, 1.0, 2.0, 3.0, INF):
         )
     )
 CASES += [
-    Case(
-        "aten.addmm.default", lambda x, y, z: torch.addmm(x, y, z, beta=0.5, alpha=2), f((5,), (3, 4), (4, 5))
-    ),
+    Case("aten.addmm.default", lambda x, y, z: torch.addmm(x, y, z, beta=0.5, alpha=2), f((5,), (3, 4), (4, 5))),
     Case(
         "aten.addmm.default",
         lambda x, y, z: torch.addmm(x, y, z, beta=0),

@@ -66,9 +66,7 @@ CASES = [
         "size of another",
     ),
     Case("aten.upsample_linear1d.default", *resize("linear", 2, 3, 7, scale_factor=2)),
-    Case(
-        "aten.upsample_linear1d.default", *resize("linear", 2, 3, 7, size=12, align_corners=True), "corners"
-    ),
+    Case("aten.upsample_linear1d.default", *resize("linear", 2, 3, 7, size=12, align_corners=True), "corners"),
     Case("aten.upsample_linear1d.default", *resize("linear", 2, 3, 7, scale_factor=1.5), "uneven"),
     Case("aten.upsample_trilinear3d.default", *resize("trilinear", 2, 3, 4, 5, 6, scale_factor=2)),
     Case(

@@ -41,7 +41,5 @@ CASES += [
         lambda: (torch.randn(2, 2, 3), torch.randn(2, 3, 4, 5)),
         "size of another",
     ),
-    Case(
-        AFFINE, lambda t: F.affine_grid(t, (2, 3, 4, 5, 6), True), lambda: (torch.randn(2, 3, 4),), "volume"
-    ),
+    Case(AFFINE, lambda t: F.affine_grid(t, (2, 3, 4, 5, 6), True), lambda: (torch.randn(2, 3, 4),), "volume"),
 ]

@@ -12,9 +12,7 @@ def order(n, *shape):
 
 
 def put(*index, accumulate=False):
-    return lambda x, v, *k: torch.ops.aten.index_put(
-        x, [None if j is None else k[j] for j in index], v, accumulate
-    )
+    return lambda x, v, *k: torch.ops.aten.index_put(x, [None if j is None else k[j] for j in index], v, accumulate)
 
 
 def reduce(how, include=True, dim=0):
@@ -135,9 +133,7 @@ CASES = [
         "amax, without self",
     ),
     Case("aten.index_reduce.default", index_reduce("amin"), lambda: (f(6, 2), i(6, 9), f(9, 2)), "amin"),
-    Case(
-        "aten.scatter.src", lambda x, k, s: x.scatter(1, k, s), lambda: (f(4, 6), order(6, 4, 3)(), f(4, 3))
-    ),
+    Case("aten.scatter.src", lambda x, k, s: x.scatter(1, k, s), lambda: (f(4, 6), order(6, 4, 3)(), f(4, 3))),
     Case(
         "aten.scatter.src",
         lambda x, k, s: x.scatter(1, k, s),
@@ -151,9 +147,7 @@ CASES = [
         "bools",
     ),
     Case("aten.scatter.value", lambda x, k: x.scatter(1, k, 1.5), lambda: (f(4, 6), i(6, 4, 3))),
-    Case(
-        "aten.scatter.value", lambda x, k: x.scatter(-1, k, 1), lambda: (i(9, 4, 6), i(6, 4, 3)), "integers"
-    ),
+    Case("aten.scatter.value", lambda x, k: x.scatter(-1, k, 1), lambda: (i(9, 4, 6), i(6, 4, 3)), "integers"),
     Case(
         "aten.scatter.value",
         lambda x, k: torch.zeros_like(x).scatter_(1, k, True),
@@ -274,9 +268,7 @@ CASES = [
         lambda: (i(9, 9),),
         "step, integers",
     ),
-    Case(
-        "aten.select_scatter.default", lambda x, s: x.select_scatter(s, 1, 2), lambda: (f(2, 5, 3), f(2, 3))
-    ),
+    Case("aten.select_scatter.default", lambda x, s: x.select_scatter(s, 1, 2), lambda: (f(2, 5, 3), f(2, 3))),
     Case(
         "aten.select_scatter.default",
         lambda x, s: x.select_scatter(s, -1, -1),

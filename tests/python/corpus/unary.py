@@ -27,15 +27,11 @@ def ints(dtype=torch.int64):
 CASES = []
 
 
-def unary(
-    op, fn, low=-3.0, high=3.0, corners=(INF, -INF, NAN, 0.0), integer=True, single=False, tolerance=1e-4
-):
+def unary(op, fn, low=-3.0, high=3.0, corners=(INF, -INF, NAN, 0.0), integer=True, single=False, tolerance=1e-4):
     """float32 with corners, the other floats, integers where PyTorch promotes them, a 0-d and an empty tensor."""
     CASES.append(Case(op, fn, floats(low, high), tolerance=tolerance))
     if corners:
-        CASES.append(
-            Case(op, fn, special(*corners, 1.0 if low <= 1 <= high else high), "corners", tolerance=tolerance)
-        )
+        CASES.append(Case(op, fn, special(*corners, 1.0 if low <= 1 <= high else high), "corners", tolerance=tolerance))
     for dtype, limit in HALF.items():
         limit = max(limit, tolerance)
         if single and dtype == torch.float64:
@@ -121,9 +117,7 @@ CASES += [
     Case("aten.bitwise_not.default", torch.bitwise_not, ints(torch.uint8), "uint8"),
     Case("aten.bitwise_not.default", lambda x: ~(x > 0), ints(), "bool"),
     Case("aten.isnan.default", lambda x: torch.isnan(x > 0), ints(), "bool"),
-    Case(
-        "aten.log2.default", lambda x: torch.log2(2.0**x).floor(), lambda: (torch.arange(1.0, 25.0),), "whole"
-    ),
+    Case("aten.log2.default", lambda x: torch.log2(2.0**x).floor(), lambda: (torch.arange(1.0, 25.0),), "whole"),
     Case(
         "aten.log10.default",
         lambda x: torch.log10(x).floor(),

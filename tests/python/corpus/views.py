@@ -84,15 +84,11 @@ CASES = [
     Case("aten.squeeze.dim", lambda x: x[:, None].squeeze(1), lambda: (f(3, 4),)),
     Case("aten.squeeze.dim", lambda x: x.squeeze(-1), lambda: (f(3, 4),), "nothing to squeeze", fixed=True),
     Case("aten.squeeze.dims", lambda x: x[None, :, None].squeeze((0, 2)), lambda: (f(3, 4),)),
-    Case(
-        "aten.squeeze_copy.default", lambda x: aten.squeeze_copy(x[:, None]), lambda: (f(3, 4),), fixed=True
-    ),
+    Case("aten.squeeze_copy.default", lambda x: aten.squeeze_copy(x[:, None]), lambda: (f(3, 4),), fixed=True),
     Case("aten.squeeze_copy.dim", lambda x: aten.squeeze_copy(x[:, None], 1), lambda: (f(3, 4),)),
     Case("aten.squeeze_copy.dims", lambda x: aten.squeeze_copy(x[:, None], (1,)), lambda: (f(3, 4),)),
     Case("aten.stack.default", lambda x, y: torch.stack([x, y], -1), lambda: (f(3), f(3))),
-    Case(
-        "aten.stack.default", lambda x, y: torch.stack([x, y]), lambda: (i(9, 3, 4), f(3, 4)), "mixed types"
-    ),
+    Case("aten.stack.default", lambda x, y: torch.stack([x, y]), lambda: (i(9, 3, 4), f(3, 4)), "mixed types"),
     Case("aten.t.default", lambda x: x.t(), lambda: (f(3, 4),)),
     Case("aten.t.default", lambda x: x.t() + 1, lambda: (f(3),), "one dimension"),
     Case("aten.t_copy.default", aten.t_copy, lambda: (f(3, 4),)),
