@@ -46,7 +46,7 @@ void Prober::confirm() {
   // Every symbol has been at three sizes by then; more would be told apart by nothing new.
   const std::size_t settings = kept_.size() >= 4 ? 2 : 3;
   for (std::size_t n = 0; n < settings; ++n) {
-    const std::size_t k = n == 0 ? 0 : n + (settings == 2 ? 1 : 0);  // the last one even
+    const std::size_t k = n + 3 - settings;  // the last one even; exploring tried the first
     std::set<std::int64_t> used;
     Sizes sizes = base_;
     for (const std::size_t g : free_groups()) {
