@@ -16,7 +16,13 @@ ProbeResult Prober::finish() {
   std::map<std::string, int> names;
   std::vector<Expr> symbol_of(groups_.size(), nullptr);
   std::vector<std::size_t> owner;  // symbol -> group
+  // Batches first, then in the order of the inputs, whatever the order in which they were found.
   std::vector<std::size_t> order = free_groups();
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const Place x = groups_[a].places[0], y = groups_[b].places[0];
+    if ((x.axis == 0) != (y.axis == 0)) return x.axis == 0;
+    return x.leaf != y.leaf ? x.leaf < y.leaf : x.axis < y.axis;
+  });
   for (const std::size_t g : order) {
     const Group& group = groups_[g];
     std::string name = group.name;

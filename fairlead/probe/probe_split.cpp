@@ -1,4 +1,6 @@
 // Stage 3: groups that run are split where a part of them may move alone.
+#include <algorithm>
+
 #include "fairlead/probe/probe_impl.h"
 
 namespace fairlead {

@@ -224,6 +224,19 @@ TEST_CASE("two towers have a batch each") {
   CHECK(fixed_text(model, result) == "pixel_values:1=3 (expected 3 channels)");
 }
 
+TEST_CASE("symbols are in the order of the inputs, whatever was found first") {
+  FakeModel model;
+  model.names = {"input_ids", "attention_mask", "pixel_values"};
+  model.example = {{3, 7}, {3, 7}, {2, 3, 32, 32}};
+  model.refuse = [](const Sizes& s) -> std::string {
+    if (s[0] != s[1]) return "mask";
+    return refuse_unless(s[2][1] == 3 && s[2][2] == s[2][3], "expected 3 channels, square");
+  };
+  CHECK(shapes_text(model, model.probe()) ==
+        "input_ids[batch, sequence] attention_mask[batch, sequence] "
+        "pixel_values[batch_1, 3, height, height]");
+}
+
 TEST_CASE("a part that no operator looks at stays with its like") {
   FakeModel model;
   model.names = {"input_ids", "token_type_ids"};
