@@ -17,8 +17,17 @@ from fairlead._core import Inference, ObservedCalls
 from fairlead.assemble import Assembler, fresh_copy
 from fairlead.capture import DTYPES, Capture, Parameters
 from fairlead.dim_labels import label_dims
-from fairlead.leaves import get_leaf_tensors
+from fairlead.leaves import children, get_leaf_tensors, join
 from fairlead.structure_text import string_type
+
+
+def none_paths(result: Any, path: str = "") -> list[str]:
+    """Where a nested result has None: "1" in (tensor, None). Fields that a ModelOutput leaves out are no places."""
+    if result is None:
+        return [path or "the result"]
+    if not isinstance(result, (tuple, list, dict)):
+        return []
+    return [found for key, item in children(result) or [] for found in none_paths(item, join(path, key))]
 
 
 class InputCandidate:
@@ -58,6 +67,7 @@ class InputCandidate:
         self.flat_list = self.capture.tensors
         self.outputs: dict[str, torch.Tensor] | None = None
         self.outputs_text = ""
+        self.none_outputs: list[str] = []  # where the result has None instead of a tensor
         self.latency = 0.0
         # The numbers and strings that were left out of `named` stay in what calls() gives back.
         self.given = {name: self.named.get(name, value) for name, value in named.items()}
@@ -197,6 +207,7 @@ class InputObserverInfo:
         candidate = candidate or self.inputs[-1]
         candidate.outputs = {name: tensor.detach().clone() for name, tensor in get_leaf_tensors(result).items()}
         candidate.outputs_text = string_type(result, with_shape=True, ignore=True)
+        candidate.none_outputs = none_paths(result)
         candidate.latency = latency
 
     def discard(self, candidate: InputCandidate) -> None:

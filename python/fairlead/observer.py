@@ -253,9 +253,18 @@ class InputObserver:
         include_io: bool = True,
         skip_none: bool = True,
     ) -> list[dict[str, Any]]:
-        """Runs an ONNX model on every stored call and compares with the stored outputs: one row per call."""
+        """Runs an ONNX model on every stored call and compares with the stored outputs: one row per call.
+
+        An output that was None has no counterpart in the file: it is left out, or refused with skip_none=False.
+        """
         from fairlead.discrepancies import check_calls
 
+        for number, call in enumerate(self._stored().inputs):
+            if call.none_outputs and not skip_none:
+                raise RuntimeError(
+                    f"[check_discrepancies] Expected outputs without None because skip_none=False, got None at "
+                    f"{call.none_outputs[0]} in call {number}. Pass skip_none=True to compare the others."
+                )
         return check_calls(self._stored(), onnx_model, atol, rtol, hist, progress_bar, include_io)
 
 

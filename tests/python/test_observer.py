@@ -545,3 +545,23 @@ def test_multimodal_without_a_value_still_infers():
     full = observer.infer_arguments(1)
     assert full["pixel_values"].shape == (3, 3, 8, 8)
     assert full["pixel_values"].abs().sum() == 0
+
+
+class SometimesNone(torch.nn.Module):
+    def forward(self, x):
+        return x + 1, None
+
+
+def test_outputs_that_are_none_are_left_out_or_refused(tmp_path):
+    model = SometimesNone().eval()
+    observer = InputObserver()
+    with observer(model):
+        for rows in (2, 3):
+            model(torch.randn(rows, 4))
+    fairlead.export(model, (torch.randn(2, 4),), tmp_path / "m.onnx")
+    rows = observer.check_discrepancies(tmp_path / "m.onnx")
+    assert [row["SUCCESS"] for row in rows] == [True, True]
+    with pytest.raises(
+        RuntimeError, match="Expected outputs without None because skip_none=False, got None at 1 in call 0"
+    ):
+        observer.check_discrepancies(tmp_path / "m.onnx", skip_none=False)
