@@ -217,7 +217,7 @@ def demo(output, as_json) -> None:
     \b
     Examples:
       fairlead demo
-      fairlead demo /tmp/llama.onnx
+      fairlead demo llama.onnx
     """
     with progress("importing PyTorch and Transformers") as show:
         start = time.perf_counter()
