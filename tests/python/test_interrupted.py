@@ -17,6 +17,7 @@ ROOT = Path(__file__).parent
 
 COMMON = """
 import os, signal, sys, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
 sys.path.insert(0, {tests!r})
 import torch, fairlead
 from untouched import files, torch_state

@@ -23,13 +23,13 @@ CASES = {
     "normal_": lambda x: x.clone().normal_(1, 0.5),
     "uniform_": lambda x: x.clone().uniform_(-1, 3),
     "exponential_": lambda x: x.clone().exponential_(2),
-    "geometric_": lambda x: x.clone().geometric_(0.25),
+    "geometric_": lambda x: x.clone().geometric_(0.4),
     "log_normal_": lambda x: x.clone().log_normal_(0, 0.5),
     "random_": lambda x: x.clone().random_(2, 11),
     "randperm": lambda x: torch.randperm(x.shape[0]),
     "multinomial": lambda x: torch.multinomial(torch.stack([x * 0 + 1, x * 0 + 3, x * 0 + 6], 1), 1),
     "multinomial_replacement": lambda x: torch.multinomial(torch.stack([x * 0 + 1, x * 0 + 3, x * 0 + 6], 1), 2, True),
-    "dropout": lambda x: a.native_dropout(x * 0 + 1, 0.25, True)[0],
+    "dropout": lambda x: a.native_dropout(x * 0 + 1, 0.4, True)[0],
 }
 
 

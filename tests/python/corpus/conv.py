@@ -47,6 +47,7 @@ CASES = [
         lambda x, w: F.conv2d(x, w),
         lambda: (torch.randn(2, 3, 6, 6), torch.randn(4, 3, 2, 2)),
         "weight from outside",
+        tolerance=1e-3,  # the kernel is free too: thousands of products a sum at the larger sizes
     ),
     Case(OP, *conv(2, padding=1, size=2), "small"),
     Case(OP, lambda x: F.conv2d(x, torch.ones(2, 3, 2, 2)), lambda: (torch.randn(3, 6, 6),), "without batch"),
