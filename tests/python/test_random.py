@@ -56,12 +56,14 @@ def test_draws_have_the_distribution_of_eager(name, tmp_path):
     torch.manual_seed(0)
     eager = model(torch.from_numpy(x)).double().numpy()
     assert first.shape == eager.shape
-    # Two samples of 20,000: their means are within six standard errors, their quantiles close.
+    # Two samples of 20,000. Means: six standard errors. Deviations: 8 %, six standard errors of a tail like the
+    # exponential's. Shares below five quantiles: six standard errors at the widest, whatever the distribution.
     error = eager.std() * np.sqrt(2 / eager.size)
     assert abs(first.mean() - eager.mean()) < 6 * error + 1e-9
-    assert abs(first.std() - eager.std()) < 0.05 * eager.std() + 1e-9
+    assert abs(first.std() - eager.std()) < 0.08 * eager.std() + 1e-9
     for q in (0.05, 0.25, 0.5, 0.75, 0.95):
-        assert abs(np.quantile(first, q) - np.quantile(eager, q)) <= 0.06 * eager.std() + (np.unique(eager).size < 100)
+        at = np.quantile(eager, q) * (1 + 1e-6)  # draws of two libraries round differently
+        assert abs((first <= at).mean() - (eager <= at).mean()) < 6 * np.sqrt(2 * 0.25 / eager.size)
     assert first.min() >= eager.min() - 6 * eager.std()
 
 
