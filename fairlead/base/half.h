@@ -1,4 +1,5 @@
-// Conversions between float and the 16-bit floating types, with round to nearest even.
+// Conversions from float to the 16-bit floating types, with round to nearest even;
+// verify/low_precision.h goes back.
 #pragma once
 
 #include <bit>
@@ -10,10 +11,6 @@ namespace fairlead {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   if ((bits & 0x7fffffffu) > 0x7f800000u) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
   return static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
-}
-
-[[nodiscard]] inline float float_from_bfloat16(std::uint16_t bits) {
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
 
 [[nodiscard]] inline std::uint16_t half_from_float(float value) {
@@ -31,18 +28,6 @@ namespace fairlead {
   }
   const std::uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
   return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
-}
-
-[[nodiscard]] inline float float_from_half(std::uint16_t half) {
-  const std::uint32_t sign = static_cast<std::uint32_t>(half & 0x8000u) << 16;
-  const std::uint32_t exponent = (half >> 10) & 0x1fu;
-  const std::uint32_t mantissa = half & 0x3ffu;
-  if (exponent == 0) {
-    const float value = static_cast<float>(mantissa) * 5.9604644775390625e-08f;
-    return sign != 0 ? -value : value;
-  }
-  if (exponent == 31) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-  return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (mantissa << 13));
 }
 
 }  // namespace fairlead

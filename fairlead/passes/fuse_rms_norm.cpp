@@ -3,6 +3,7 @@
 //   root = rsqrt(sum);  y = mul(x, root) | mul(root, x);  z = mul(y, weight) | mul(weight, y)
 #include "fairlead/passes/fuse_rms_norm.h"
 
+#include "fairlead/graph/args.h"
 #include "fairlead/passes/uses.h"
 
 namespace fairlead {
@@ -75,16 +76,6 @@ struct Matcher {
   }
 };
 
-Arg list_of(Expr e) {
-  Arg size;
-  size.kind = ArgKind::kInt;
-  size.expr = e;
-  Arg list;
-  list.kind = ArgKind::kList;
-  list.items = {size};
-  return list;
-}
-
 }  // namespace
 
 std::size_t fuse_rms_norm(Graph& graph) {
@@ -107,7 +98,7 @@ std::size_t fuse_rms_norm(Graph& graph) {
     number.kind = ArgKind::kFloat;
     number.number = eps;
     node.op = "aten.rms_norm.default";
-    node.args = {input, list_of(graph.values[x].shape.back()), {}, number};
+    node.args = {input, shape_arg({graph.values[x].shape.back()}), {}, number};
     ++changes;
   }
   // A multiplication by the weight right after, and nowhere else, joins in.

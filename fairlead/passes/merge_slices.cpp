@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 
+#include "fairlead/graph/args.h"
+
 namespace fairlead {
 namespace {
 
@@ -13,13 +15,6 @@ struct Range {
   std::int64_t start;
   std::int64_t end;
 };
-
-Arg int_arg(Graph& graph, std::int64_t value) {
-  Arg arg;
-  arg.kind = ArgKind::kInt;
-  arg.expr = graph.pool->constant(value);
-  return arg;
-}
 
 }  // namespace
 
@@ -70,11 +65,11 @@ std::size_t merge_slices(Graph& graph) {
     sizes.kind = ArgKind::kList;
     split.outputs.clear();
     for (const Range& r : ranges) {
-      sizes.items.push_back(int_arg(graph, r.end - r.start));
+      sizes.items.push_back(int_arg(graph.pool->constant(r.end - r.start)));
       split.outputs.push_back(graph.nodes[r.node].outputs[0]);
       gone[r.node] = true;
     }
-    split.args = {split.args[0], sizes, int_arg(graph, key.second)};
+    split.args = {split.args[0], sizes, int_arg(graph.pool->constant(key.second))};
     graph.nodes[first] = std::move(split);
     gone[first] = false;
     ++changes;

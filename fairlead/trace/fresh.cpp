@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "fairlead/base/error.h"
+#include "fairlead/graph/args.h"
 
 namespace fairlead {
 namespace {
@@ -23,13 +24,6 @@ Seen seen_in(const Run& run, RunValue v) {
     seen.count *= seen.dims.back();
   }
   return seen;
-}
-
-Arg int_arg(Expr e) {
-  Arg arg;
-  arg.kind = ArgKind::kInt;
-  arg.expr = e;
-  return arg;
 }
 
 // Only contiguous bytes are kept for tensors made in Python, so element k lies at k.

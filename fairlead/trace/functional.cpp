@@ -6,6 +6,7 @@
 #include <unordered_map>
 
 #include "fairlead/base/error.h"
+#include "fairlead/graph/args.h"
 
 namespace fairlead {
 
@@ -55,27 +56,6 @@ void Functional::write(RunValue v, ValueId updated) {
 }
 
 namespace {
-
-Arg value_arg(ValueId value) {
-  Arg arg;
-  arg.kind = ArgKind::kValue;
-  arg.value = value;
-  return arg;
-}
-
-Arg int_arg(Expr expr) {
-  Arg arg;
-  arg.kind = ArgKind::kInt;
-  arg.expr = expr;
-  return arg;
-}
-
-Arg shape_arg(const std::vector<Expr>& shape) {
-  Arg arg;
-  arg.kind = ArgKind::kList;
-  for (const Expr e : shape) arg.items.push_back(int_arg(e));
-  return arg;
-}
 
 struct Scatter {
   Graph& graph;

@@ -1,0 +1,31 @@
+// Arguments of nodes that passes and the functional form make themselves.
+#pragma once
+
+#include <vector>
+
+#include "fairlead/graph/graph.h"
+
+namespace fairlead {
+
+[[nodiscard]] inline Arg value_arg(ValueId value) {
+  Arg arg;
+  arg.kind = ArgKind::kValue;
+  arg.value = value;
+  return arg;
+}
+
+[[nodiscard]] inline Arg int_arg(Expr expr) {
+  Arg arg;
+  arg.kind = ArgKind::kInt;
+  arg.expr = expr;
+  return arg;
+}
+
+[[nodiscard]] inline Arg shape_arg(const std::vector<Expr>& shape) {
+  Arg arg;
+  arg.kind = ArgKind::kList;
+  for (const Expr e : shape) arg.items.push_back(int_arg(e));
+  return arg;
+}
+
+}  // namespace fairlead
