@@ -42,7 +42,8 @@ def main() -> None:
         lines = [HEADINGS, ["---:"] * len(HEADINGS)]
         lines += [row(layers, f"{folder}/{layers}.onnx") for layers in LAYERS]
     text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    text += f"\n\nOne thread, {time.perf_counter() - start:.0f} s in all. python {platform.python_version()}, torch {torch.__version__}.\n"
+    about = f"python {platform.python_version()}, torch {torch.__version__}"
+    text += f"\n\nOne thread, {time.perf_counter() - start:.0f} s in all. {about}.\n"
     print(text)
     RESULTS.write_text(text)
 
