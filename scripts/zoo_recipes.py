@@ -4,7 +4,7 @@
     python scripts/zoo_recipes.py --sweep sweep.py --transformers CHECKOUT bloom:BloomModel tapas:TapasModel
 
 The sizes are those that the library's own tests use for the class. tests/python/recipes.py builds the model and the
-call from a recipe, with nothing but the installed library. A name that ends in `:decode` gives the call with a filled cache.
+call from a recipe, with nothing but the installed library. A name that ends in `:decode` is the call with a cache.
 """
 
 from __future__ import annotations
