@@ -12,6 +12,7 @@
 #include "fairlead/base/error.h"
 #include "fairlead/onnx/lowering.h"
 #include "fairlead/onnx/writer.h"
+#include "fairlead/passes/dead_code.h"
 #include "fairlead/passes/passes.h"
 #include "fairlead/trace/program.h"
 #include "recorder.h"
@@ -36,7 +37,7 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
                                      const std::vector<std::vector<std::int64_t>>& symbol_values,
                                      const std::vector<std::string>& input_names,
                                      const std::vector<std::vector<std::string>>& input_shapes,
-                                     const std::vector<std::string>& output_names) {
+                                     const std::vector<std::string>& output_names, bool optimize) {
   ProgramRequest request;
   request.vocabulary = &recorder.vocabulary();
   for (const int run : runs) request.runs.push_back(&recorder.run(run));
@@ -51,7 +52,12 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
   request.output_names = output_names;
   nb::gil_scoped_release release;
   auto handle = std::make_unique<ProgramHandle>(ProgramHandle{build_program(request)});
-  run_passes(handle->program.graph);
+  // What nothing needs goes in any case: it may hold operators that have no ONNX form.
+  if (optimize) {
+    run_passes(handle->program.graph);
+  } else {
+    remove_dead_code(handle->program.graph);
+  }
   return handle;
 }
 
@@ -179,7 +185,8 @@ void init_export(nb::module_& m) {
       .def("commit", &onnx::StagedModel::commit)
       .def("discard", &onnx::StagedModel::discard);
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
-        "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a);
+        "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a,
+        "optimize"_a = true);
   m.def("operator_rows", &rows, "Every lowering: (ATen name, ONNX form, limits).");
 }
 
