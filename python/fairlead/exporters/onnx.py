@@ -47,7 +47,7 @@ class OnnxExporter(HfExporter):
                 notes=notes,
                 **options,
             )
-        program = OnnxProgram(result, list(inputs))
+        program = OnnxProgram(result, model, list(inputs))
         if path is not None and not plain:
             program.save(
                 path,

@@ -46,10 +46,12 @@ class OnnxProgram:
     program.contract, .discrepancies    symbols, sizes tried, assumptions; one row per check against PyTorch
     """
 
-    def __init__(self, result: ExportResult, arguments: Sequence[str]):
+    def __init__(self, result: ExportResult, model: torch.nn.Module, arguments: Sequence[str]):
         self.result = result
         self.path = result.path  # of the complete file, where one was written
         self._arguments = list(arguments)  # of the sample, in order: positional arguments are named by them
+        named = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
+        self._weights = [(name, list(tensor.shape)) for name, tensor in named]
         self._session: OnnxSession | None = None
 
     def __repr__(self) -> str:
@@ -92,7 +94,10 @@ class OnnxProgram:
         external_data: True for weights in `<destination>.data`, False for one file, None or "auto" by their size.
         """
         path = check_path(destination)
-        staged = self.result.model.write(path, external_words(external_data))
+        model = self.result.model
+        if keep_initializers_as_inputs or not include_initializers:
+            model = model.weights_as_inputs(self._weights, include_initializers)
+        staged = model.write(path, external_words(external_data))
         try:
             staged.commit()
         finally:
