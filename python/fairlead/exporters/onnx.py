@@ -27,7 +27,7 @@ class OnnxExporter(HfExporter):
     def export(self, model: Any, sample_inputs: Any, config: OnnxConfig | dict | None = None) -> OnnxProgram:
         """The model as an OnnxProgram, written to config.output_path where that is set."""
         config = self.configured(config)
-        model, inputs, flags = prepare_for_export(model, sample_inputs)
+        model, inputs, flags = prepare_for_export(model, sample_inputs, tracing=config.tracer == "torch.export")
         path = None if config.output_path is None else check_path(config.output_path)
         # A file without its weights cannot be verified: it is written from the program that was.
         plain = config.export_params and not config.keep_initializers_as_inputs
