@@ -181,6 +181,8 @@ def watched_generation(
     if inputs.get("attention_mask") is not None:
         for call in calls:
             put_mask_back(model, call)
+        for call in by_part.get("language_model", []):
+            put_mask_back(parts["language_model"], call)
     return calls[0], merged(calls[1:]) if multi_token_decode else calls[1], by_part
 
 
@@ -229,14 +231,14 @@ def capture_forward(module: torch.nn.Module, keep: int) -> Iterator[list[dict]]:
 
 def put_mask_back(model: Any, call: dict[str, Any]) -> None:
     """Ones for past and new tokens, where a decoder takes a mask and the call has none."""
-    ids = call.get("input_ids")
-    if call.get("attention_mask") is not None or not isinstance(ids, torch.Tensor) or ids.dim() != 2:
+    tokens = call.get("input_ids") if call.get("input_ids") is not None else call.get("inputs_embeds")
+    if call.get("attention_mask") is not None or not isinstance(tokens, torch.Tensor) or tokens.dim() < 2:
         return
     if "attention_mask" not in inspect.signature(model.forward).parameters:
         return
     past = next((v for v in call.values() if kind_of(v) is not Kind.NOT and hasattr(v, "get_seq_length")), None)
-    length = ids.shape[1] + (int(past.get_seq_length()) if past is not None else 0)
-    call["attention_mask"] = torch.ones(ids.shape[0], length, dtype=torch.long, device=ids.device)
+    length = tokens.shape[1] + (int(past.get_seq_length()) if past is not None else 0)
+    call["attention_mask"] = torch.ones(tokens.shape[0], length, dtype=torch.long, device=tokens.device)
 
 
 # ---- several tokens at once -------------------------------------------------------------------------
