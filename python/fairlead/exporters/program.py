@@ -54,8 +54,8 @@ class OnnxProgram:
         self.result = result
         self.path = result.path  # of the complete file, where one was written
         self._arguments = list(arguments)  # of the sample, in order: positional arguments are named by them
-        named = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
-        self._weights = [(name, list(tensor.shape)) for name, tensor in named]
+        # What a checkpoint holds: buffers that are not saved stay in the file.
+        self._weights = [(n, list(t.shape)) for n, t in model.state_dict().items() if isinstance(t, torch.Tensor)]
         self._session: OnnxSession | None = None
         self._quantized: Any = None  # an onnx_ir.Model that stands for the exported one
 
