@@ -149,7 +149,9 @@ class OnnxProgram:
             path = os.path.join(folder, "model.onnx")
             self.save(path, external_data=True)
             # The weights are mapped from the file, and none is read before the quantizer asks for it.
-            self._quantized = quantizer.quantize(onnx_ir.load(path), sample_inputs, ExportFormat.ONNX)
+            quantized = quantizer.quantize(onnx_ir.load(path), sample_inputs, ExportFormat.ONNX)
+            onnx_ir.external_data.load_to_model(quantized)  # what it left as it was
+            self._quantized = quantized
         self.path, self._session = "", None
         self.initialize_inference_session()
         row = compare(self.output_names, list(expected), self._session.run(get_leaf_tensors(sample_inputs)), math.inf)
