@@ -109,6 +109,21 @@ def test_a_quantizer_of_ones_own():
     torch.testing.assert_close(program(**inputs)[0], model(**inputs)[0], rtol=1e-4, atol=1e-5)
 
 
+def test_a_library_that_fails_is_one_line():
+    class Broken(ExportQuantizer):
+        supported_formats = (ExportFormat.ONNX,)
+
+        def quantize(self, model, sample_inputs, export_format):
+            raise IndexError("tuple index\nout of range")
+
+    model, inputs = bert()
+    text = refused(fairlead.Unsupported, OnnxExporter().export, model, inputs, config=OnnxConfig(quantizer=Broken()))
+    assert text == (
+        "[Broken] Expected a model that it can quantize, but its library raised IndexError: tuple index. "
+        "Use another quantizer, or other options of this one."
+    )
+
+
 def test_calibration_calls_are_made_each_time_and_one_by_one():
     made = []
     calls = CalibrationSet([{"n": 1}, {"n": 2}], {}, lambda call: made.append(call["n"]) or call["n"])

@@ -16,6 +16,7 @@ import torch
 from fairlead.contract import Contract
 from fairlead.exporters.configs import ExportFormat
 from fairlead.exporters.prepare import OUTPUT_FLAGS
+from fairlead.exporters.quantizers.base import quantized_by
 from fairlead.exporters.refusals import InvalidValue
 from fairlead.leaves import get_leaf_tensors
 from fairlead.pipeline import ExportResult
@@ -147,7 +148,7 @@ class OnnxProgram:
             path = os.path.join(folder, "model.onnx")
             self.save(path, external_data=True)
             # The weights are mapped from the file, and none is read before the quantizer asks for it.
-            quantized = quantizer.quantize(onnx_ir.load(path), sample_inputs, ExportFormat.ONNX)
+            quantized = quantized_by(quantizer, onnx_ir.load(path), sample_inputs, ExportFormat.ONNX)
             onnx_ir.external_data.load_to_model(quantized)  # what it left as it was
             self._quantized = quantized
         self.path, self._session = "", None

@@ -11,6 +11,7 @@ from fairlead._core import Unsupported
 from fairlead.caches import register_flattening_functions
 from fairlead.capture import Capture
 from fairlead.exporters.configs import ExportFormat
+from fairlead.exporters.quantizers.base import quantized_by
 from fairlead.exporters.refusals import InvalidValue
 from fairlead.leaves import get_leaf_tensors
 
@@ -49,4 +50,4 @@ def quantized_graph(
                 f"{type(error).__name__}: {reason.rstrip('.')}. Use a quantizer of the exported model, such as "
                 "OnnxRuntimeQuantizer."
             ) from error
-        return quantizer.quantize(program.module(), inputs, export_format)
+        return quantized_by(quantizer, program.module(), inputs, export_format)
