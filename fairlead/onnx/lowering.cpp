@@ -25,6 +25,7 @@ void refuse_missing(const fairlead::Graph& graph) {
   struct Missing {
     std::size_t count = 0;
     std::string_view module, source;
+    std::map<std::string_view, std::size_t> sources;  // every place, with its count
   };
   std::map<std::string, Missing> missing;
   for (const fairlead::Node& node : graph.nodes) {
@@ -34,10 +35,22 @@ void refuse_missing(const fairlead::Graph& graph) {
       m.module = node.module;
       m.source = node.source;
     }
+    ++m.sources[node.source];
   }
   if (missing.empty()) return;
   std::string text;
+  std::vector<ErrorDetail> details;
   for (const auto& [name, m] : missing) {
+    ErrorDetail& detail = details.emplace_back();
+    detail.kind = "missing operator";
+    detail.fields = {{"operator", name},
+                     {"count", std::to_string(m.count)},
+                     {"module", std::string(m.module)},
+                     {"source", std::string(m.source)}};
+    for (const auto& [source, count] : m.sources) {
+      detail.values.push_back(std::string(source) + " (" + std::to_string(count) + "x)");
+    }
+
     text += (text.empty() ? "" : "; ") + name + " (" + std::to_string(m.count) + "x, first in " +
             std::string(m.module.empty() ? "the model" : m.module) + " at " +
             std::string(m.source) + ")";
@@ -45,7 +58,8 @@ void refuse_missing(const fairlead::Graph& graph) {
   throw Error(ErrorCode::kUnsupported,
               "[lower] Expected operators that can be written to ONNX, got " +
                   std::to_string(missing.size()) + " that cannot: " + text +
-                  ". Register a lowering for each, or replace them in the model.");
+                  ". Register a lowering for each, or replace them in the model.",
+              std::move(details));
 }
 
 }  // namespace
