@@ -13,7 +13,7 @@ class Contract:
     symbols: list[dict] = field(default_factory=list)  # name, tried, min, max, where
     inputs: list[dict] = field(default_factory=list)  # name, dtype, shape
     outputs: list[dict] = field(default_factory=list)
-    fixed: list[dict] = field(default_factory=list)  # where, size, reason
+    fixed: list[dict] = field(default_factory=list)  # name, axis, size, reason, branches
     assumptions: list[dict] = field(default_factory=list)  # kind, what, module, source
     ignored: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
