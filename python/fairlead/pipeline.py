@@ -35,6 +35,7 @@ class ExportResult:
     nodes: int = 0
     operators: dict[str, int] = field(default_factory=dict)
     recorded_operators: set[str] = field(default_factory=set)
+    recorded_count: int = 0
     runs: int = 0
     model_bytes: int = 0
     external_bytes: int = 0
@@ -233,7 +234,7 @@ class _Export:
         return ExportResult(
             path=self.path, contract=contract, discrepancies=rows, timings=self.progress.timings,
             nodes=model.node_count, operators=model.operators, runs=probed.trials,
-            recorded_operators=session.core.operators(probed.runs[0]),
+            recorded_operators=session.core.operators(probed.runs[0]), recorded_count=count,
             model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, opset=self.options["opset"],
             record=record.facts,
         )  # fmt: skip
