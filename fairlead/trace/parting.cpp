@@ -97,6 +97,16 @@ std::vector<OpView> views(const Vocabulary& vocabulary, const Run& run, std::siz
   return list;
 }
 
+// The model may have taken another way before it executed another operator: two branches may begin
+// alike. Runs of one vocabulary number their places alike.
+std::size_t first_other_place(const Run& first, const Run& second, std::size_t before) {
+  for (std::size_t op = 0; op < before; ++op) {
+    const OpRecord &a = first.ops[op], &b = second.ops[op];
+    if (a.module != b.module || a.source != b.source) return op;
+  }
+  return before;
+}
+
 }  // namespace
 
 Parting parting(const Vocabulary& vocabulary, const Run& first, const Run& second,
@@ -106,6 +116,7 @@ Parting parting(const Vocabulary& vocabulary, const Run& first, const Run& secon
   result.second_count = second.ops.size();
   result.op = first_difference(first, second);
   if (result.op == kSameProgram) return result;
+  result.op = first_other_place(first, second, result.op);
   const std::size_t op = result.op;
   result.common = views(vocabulary, first, op - std::min(op, context), op);
   result.first = views(vocabulary, first, op, op + context);

@@ -20,9 +20,11 @@ struct OpView {
 };
 
 struct Parting {
-  std::size_t op = kSameProgram;  // the first operator that differs; kSameProgram: none does
-  std::vector<OpView> common;     // the last operators before it, as the first run had them
-  std::vector<OpView> first;      // from it on, in each run
+  // The first operator that differs, or that another line of the model called; kSameProgram: the
+  // runs are one program.
+  std::size_t op = kSameProgram;
+  std::vector<OpView> common;  // the last operators before it, as the first run had them
+  std::vector<OpView> first;   // from it on, in each run
   std::vector<OpView> second;
   std::size_t first_count = 0;  // operators of each run
   std::size_t second_count = 0;

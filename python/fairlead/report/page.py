@@ -15,7 +15,7 @@ from fairlead import _core
 from fairlead.contract import LARGEST, grouped, grouped_fixed, times
 from fairlead.report.advice import advice_for
 from fairlead.report.pictures import differences, number, time_bar
-from fairlead.report.sources import Sources
+from fairlead.report.sources import Sources, shown_place
 
 FORMATS = {".onnx": "ONNX", ".pte": "ExecuTorch", ".pt2": "PyTorch 2 archive"}
 
@@ -51,7 +51,8 @@ def environment():
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    found.filters |= {"size": size_text, "seconds": seconds_text, "thousands": lambda n: f"{n:,}", "number": number}
+    found.filters |= {"size": size_text, "seconds": seconds_text, "thousands": lambda n: f"{n:,}", "number": number,
+                      "place": shown_place}  # fmt: skip
     return found
 
 
@@ -197,47 +198,33 @@ def dim_cell(text: str, fixed: bool, colors: dict[str, int]) -> dict:
     return {"text": text, "kind": "expression", "color": 0}
 
 
+def warning(kind: str, title: str, text: str, where: str = "") -> dict:
+    return {"kind": kind, "title": title, "text": shown_place(text), "where": where}
+
+
 def warnings(contract: dict, rows: list[dict], files: list[dict], known: bool) -> list[dict]:
-    found = []
-    for f in files:
-        if f["missing"]:
-            found.append(
-                {
-                    "kind": "bad",
-                    "title": "A file is missing",
-                    "text": f"the model names {f['name']}, which is not beside it",
-                }
-            )
+    missing = [f["name"] for f in files if f["missing"]]
+    found = [warning("bad", "A file is missing", f"the model names {f}, which is not beside it") for f in missing]
     if not known:
-        return [*found, {"kind": "info", "title": "Not written by Fairlead",
-                         "text": "the file carries no contract and no differences"}]  # fmt: skip
+        return [*found, warning("info", "Not written by Fairlead", "the file carries no contract and no differences")]
     if not rows:
-        found.append(
-            {
-                "kind": "warn",
-                "title": "Not verified",
-                "text": "the file was not compared with PyTorch; export with verify=True",
-            }
-        )
+        text = "the file was not compared with PyTorch; export with verify=True"
+        found.append(warning("warn", "Not verified", text))
     for row in rows:
         scaled, tolerance = number(row["scaled"]), number(row.get("tolerance", 0.0))
         if not math.isfinite(scaled) or (tolerance > 0 and scaled > tolerance / 3):
             text = f"output {row['output']} differs by {scaled:.1e}, {tolerance:.0e} is allowed"
-            found.append({"kind": "warn", "title": "Close to the tolerance", "text": text})
+            found.append(warning("warn", "Close to the tolerance", text))
     for a in contract.get("assumptions", []):
         title = "Draws random numbers" if a["kind"] == "random" else "Assumed"
-        where = f"{a['module'] or 'the model'}, {a['source']}{times(a)}"
-        found.append({"kind": "warn", "title": title, "text": a["what"], "where": where})
+        found.append(warning("warn", title, a["what"], f"{a['module'] or 'the model'}, {a['source']}{times(a)}"))
     for where, size, reason in grouped_fixed([f for f in contract.get("fixed", []) if f.get("branches")]):
-        found.append({"kind": "warn", "title": f"Fixed: {where} = {size}", "text": reason})
-    for note in contract.get("notes", []):
-        found.append({"kind": "warn", "title": "Note", "text": note})
+        found.append(warning("warn", f"Fixed: {where} = {size}", reason))
+    found += [warning("warn", "Note", note) for note in contract.get("notes", [])]
     for name in contract.get("ignored", []):
-        found.append({"kind": "info", "title": "Ignored input", "text": f"{name} does not change any output"})
+        found.append(warning("info", "Ignored input", f"{name} does not change any output"))
     for name in contract.get("written", []):
-        found.append(
-            {"kind": "info", "title": "Written by the model", "text": f"{name} has an output with its new value"}
-        )
+        found.append(warning("info", "Written by the model", f"{name} has an output with its new value"))
     return found
 
 
@@ -251,17 +238,18 @@ def tree_data(found: dict, path: str) -> dict:
     sources = Sources(newest=os.path.getmtime(path))
     places = set(found["operators"]["source"])
     lines = {k: text for k in places if k and (text := sources.line(found["strings"][k]))}
-    return {"strings": found["strings"], "operators": found["operators"], "modules": found["modules"], "lines": lines}
+    strings = [shown_place(text) if k in places else text for k, text in enumerate(found["strings"])]
+    return {"strings": strings, "operators": found["operators"], "modules": found["modules"], "lines": lines}
 
 
 # ---- a model that was not --------------------------------------------------------------------------------
 
 
 def render_failure(error: Exception) -> str:
-    facts = error.facts if getattr(error, "facts", None) else {}
+    facts = {"stage": "", "path": "", "inputs": []} | (getattr(error, "facts", None) or {})
     details = list(getattr(error, "details", ()))
     sources = Sources()
-    sentence = str(error).split("] ", 1)[-1]
+    sentence = shown_place(str(error).split("] ", 1)[-1])
     parting = facts.get("parting")
     failed = {
         "error": type(error).__name__, "sentence": sentence, "facts": facts, "advice": advice_for(error, facts),

@@ -62,4 +62,4 @@ def differences(rows: list[dict]) -> dict | None:
 def difference_text(scaled: float, row: dict) -> str:
     if not math.isfinite(scaled):
         return row.get("problem") or "not finite"
-    return f"{scaled:.1e}" if scaled else "exact"
+    return "exact" if not scaled else f"{scaled:.1e}" if scaled < 0.01 else f"{scaled:.3g}"

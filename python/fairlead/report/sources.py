@@ -23,6 +23,11 @@ def split_place(place: str) -> tuple[str, int]:
     return (name, int(line)) if name and line.isascii() and line.isdigit() else (place, 0)
 
 
+def shown_place(text: str) -> str:
+    """Paths below the working folder are shown from there on."""
+    return text.replace(os.path.join(os.getcwd(), ""), "")
+
+
 class Sources:
     """`newest`: a file changed after this time (of the export) may have other lines now, and is not quoted."""
 
