@@ -115,6 +115,12 @@ def test_a_folder_with_several_files_is_one_page_with_a_section_each(tmp_path):
     assert "the model names encoder_model.onnx.data, which is not beside it" in page
 
 
+def test_files_in_a_folder_of_the_folder_are_found(tmp_path):
+    (tmp_path / "onnx").mkdir()
+    foreign(tmp_path / "onnx" / "m.onnx", 2)
+    assert "onnx/m.onnx" in read(fairlead.write_report(tmp_path))
+
+
 def test_a_folder_without_models_is_refused(tmp_path):
     with pytest.raises(fairlead.InvalidInput, match=r"\[report\] Expected a folder with \.onnx files, got none"):
         fairlead.write_report(tmp_path)
@@ -257,6 +263,19 @@ def test_a_wrong_file_shows_its_differences(tmp_path):
 def test_strict_shows_what_was_read(tmp_path):
     _, page = page_of("strict", tmp_path)
     assert "return x * 2 if x.sum() &gt; 0 else x" in page
+
+
+class Refuses(torch.nn.Module):
+    def forward(self, x):
+        return x.reshape(3, 4)
+
+
+def test_a_model_that_refuses_other_sizes_is_not_said_to_branch(tmp_path):
+    with pytest.raises(fairlead.Diverged) as caught:
+        fairlead.export(Refuses().eval(), (torch.rand(3, 4),), tmp_path / "m.onnx", dynamic_shapes={"x": {0: "n"}})
+    page = read(caught.value.report(tmp_path / "why.html"))
+    assert "a dimension that was asked to vary does not" in page
+    assert "shape &#39;[3, 4]&#39; is invalid" in page
 
 
 def test_any_error_has_a_page(tmp_path):

@@ -25,7 +25,8 @@ def write_report(source: str | os.PathLike, path: str | os.PathLike | None = Non
     from fairlead.report.page import render_parts
 
     source = Path(source)
-    models = sorted(source.glob("*.onnx")) if source.is_dir() else [source]
+    # Clients that look for files in a folder of their own (onnx/) find them there, and so does this.
+    models = sorted(source.glob("*.onnx")) or sorted(source.rglob("*.onnx")) if source.is_dir() else [source]
     if not models:
         raise _core.InvalidInput(
             f"[report] Expected a folder with .onnx files, got none in '{source}'. Give a file or another folder."

@@ -58,10 +58,10 @@ def diverged(facts: dict) -> list[dict]:
             )
         )
     else:
-        steps.append(step("Fix the dimension that the model branches on, or leave it out of dynamic_shapes."))
+        steps.append(step("Leave the dimension out of dynamic_shapes: the model does not run at other sizes of it."))
     steps.append(
         step(
-            "Or write the model without the branch at the lines above: torch.where for a choice by value, one form "
+            "Or write the model without the branch: torch.where for a choice by value, one form "
             "that serves every size, or two exports, one for each side."
         )
     )

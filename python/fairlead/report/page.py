@@ -72,7 +72,7 @@ def render(**what: Any) -> str:
 
 def render_parts(parts: list[tuple[str, dict, dict]], folder: Path | None) -> str:
     """parts: (path of the ONNX file, its record, its times)."""
-    pages = [part(k, *p) for k, p in enumerate(parts)]
+    pages = [part(k, folder, *p) for k, p in enumerate(parts)]
     names = list(dict.fromkeys(p["model"] for p in pages if p["model"]))
     files = [f for p in pages for f in p["files"]] + other_files(folder)
     timings: dict[str, float] = {}
@@ -117,7 +117,7 @@ def overall(pages: list[dict]) -> dict:
     return {"kind": "good", "word": "Verified", "text": f"{agrees} over {calls} calls{allowed}"}
 
 
-def part(index: int, path: str, record: dict, times_kept: dict) -> dict:
+def part(index: int, folder: Path | None, path: str, record: dict, times_kept: dict) -> dict:
     """Everything that the page shows of one ONNX file."""
     summary = _core.read_summary(path)
     contract = record.get("contract", {})
@@ -125,7 +125,7 @@ def part(index: int, path: str, record: dict, times_kept: dict) -> dict:
     settings = [record["example"]] if record.get("example") else []
     settings += [row["sizes"] for row in rows if row.get("kind") == "unseen"]
     found = _core.file_report(path, settings)
-    name = os.path.basename(path)
+    name = os.path.basename(path) if folder is None else os.path.relpath(path, folder)
     worst = max(rows, key=lambda row: number(row["scaled"]), default=None)
     files = [
         dict(
@@ -264,9 +264,17 @@ def render_failure(error: Exception) -> str:
     timings = facts.get("timings", {})
     return render(
         failed=failed, parts=[], title=facts.get("model") or "Export failed", warnings=[], files=[], formats=[],
-        status={"kind": "bad", "word": "Not exported", "text": WORDS.get(type(error).__name__, "")},
+        status={"kind": "bad", "word": "Not exported", "text": in_short(error, failed)},
         total_bytes=0, operators=0, bar=time_bar(timings), seconds=sum_of(timings), versions=facts.get("versions", {}),
     )  # fmt: skip
+
+
+def in_short(error: Exception, failed: dict) -> str:
+    if isinstance(error, _core.Diverged) and failed["assumed"]:
+        return "the model reads values, and strict=True asks for none to be assumed"
+    if isinstance(error, _core.Diverged) and not failed["parting"]:
+        return "a dimension that was asked to vary does not"
+    return WORDS.get(type(error).__name__, "")
 
 
 WORDS = {

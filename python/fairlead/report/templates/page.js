@@ -47,12 +47,17 @@
       return item;
     }
 
-    function operatorRow(k, level) {
+    // Operators that one line called stand together: its text is said once.
+    function operatorRow(k, level, before) {
       const source = operators.source[k];
       const parts = [element("code", "op n", strings[operators.op[k]]), element("span", "type n", strings[operators.result[k]])];
       if (operators.attributes[k]) parts.push(element("span", "muted small n", strings[operators.attributes[k]]));
-      if (source) parts.push(element("code", "place grow n", strings[source]));
-      if (lines[source]) {
+      if (source) {
+        const place = element("code", "place grow n", strings[source].split("/").pop());
+        place.title = strings[source];
+        parts.push(place);
+      }
+      if (lines[source] && source !== before) {
         const text = element("span", "text");
         text.append(element("code", "n", lines[source]));
         parts.push(text);
@@ -76,7 +81,10 @@
       const to = Math.min(items.length, from + CHUNK);
       const made = [];
       // Operator k is k, submodule m is -m: 0 is an operator, as the model itself is nobody's submodule.
-      for (let k = from; k < to; k++) made.push(items[k] < 0 ? moduleRow(-items[k], level) : operatorRow(items[k], level));
+      for (let k = from; k < to; k++) {
+        const before = k > 0 && items[k - 1] >= 0 ? operators.source[items[k - 1]] : 0;
+        made.push(items[k] < 0 ? moduleRow(-items[k], level) : operatorRow(items[k], level, before));
+      }
       if (to < items.length) {
         const more = row(level, [element("span", "", `show ${Math.min(CHUNK, items.length - to)} more of ${items.length - to}`)]);
         more.classList.add("more");
