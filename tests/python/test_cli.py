@@ -165,7 +165,7 @@ def test_help_has_examples_for_every_command(here):
     code, out, _ = here("--help")
     assert code == 0
     assert "Exit codes: 0 done, 1 the model cannot be exported, 2 usage" in out
-    for command in ("export", "inspect", "doctor", "demo"):
+    for command in ("export", "inspect", "report", "doctor", "demo"):
         assert command in out
         code, text, _ = here(command, "--help")
         assert code == 0
