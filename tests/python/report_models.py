@@ -97,6 +97,14 @@ class Turn(torch.nn.Module):
         return torch.special.airy_ai(x)
 
 
+class Forms(torch.nn.Module):
+    """Operators that can be written, but not like this."""
+
+    def forward(self, x):
+        x = x.view(torch.float64)
+        return torch.nn.functional.conv1d(x.long().unsqueeze(0), torch.ones(1, 3, 1, dtype=torch.int64))
+
+
 @torch.library.custom_op("fairlead_report::third", mutates_args=())
 def third(x: torch.Tensor) -> torch.Tensor:
     return x / 3
@@ -108,7 +116,7 @@ class Wrong(torch.nn.Module):
 
 
 def failure(kind: str, path):
-    """The error that exporting a model gives: diverged, checked, strict, unsolved, missing, wrong."""
+    """The error that exporting a model gives: diverged, checked, strict, unsolved, missing, forms, wrong."""
     x = torch.arange(1.0, 13.0).reshape(3, 4)
     tokens = torch.linspace(-1, 1, 24).reshape(3, 8)
     many = torch.linspace(-1, 1, 72).reshape(9, 8)
@@ -119,6 +127,7 @@ def failure(kind: str, path):
         "strict": (Reads(), (x,), {"strict": True}),
         "unsolved": (Unexplained(), (x,), {"dynamic_shapes": {"x": {0: "n"}}}),
         "missing": (Missing(), (x,), {}),
+        "forms": (Forms(), (x,), {}),
         "wrong": (Wrong(), (x,), {"dynamic_shapes": {"x": {0: "n"}}}),
     }
     torch.manual_seed(0)

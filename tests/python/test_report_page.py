@@ -209,6 +209,7 @@ def test_a_folder_of_parts_has_a_section_each(tmp_path, look):
         ("strict", ["Values that the model read", "return x * 2 if x.sum() > 0 else x"]),
         ("unsolved", ["Numbers that nothing explains", "steps = x.new_zeros(count)", "x.new_ones("]),
         ("missing", ["Missing operators", "aten.special_airy_ai.default", "aten.special_bessel_j0.default"]),
+        ("forms", ["Operators in a form that cannot be written", "aten.view.dtype", "aten.convolution.default"]),
         ("wrong", ["Differences from PyTorch", "differs by 2 (scaled), more than 0.0001"]),
     ],
 )
