@@ -220,7 +220,7 @@ def warnings(contract: dict, rows: list[dict], files: list[dict], known: bool) -
         found.append(warning("warn", title, a["what"], f"{a['module'] or 'the model'}, {a['source']}{times(a)}"))
     for where, size, reason in grouped_fixed([f for f in contract.get("fixed", []) if f.get("branches")]):
         found.append(warning("warn", f"Fixed: {where} = {size}", reason))
-    found += [warning("warn", "Note", note) for note in contract.get("notes", [])]
+    found += [warning("info", "Note", note) for note in contract.get("notes", [])]
     for name in contract.get("ignored", []):
         found.append(warning("info", "Ignored input", f"{name} does not change any output"))
     for name in contract.get("written", []):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead import _core
-from fairlead.contract import Contract
+from fairlead.contract import Contract, fixed_together, grouped
 
 KEY = "fairlead.report"
 SECONDS = ("eager_seconds", "ort_seconds")
@@ -31,11 +31,21 @@ def record_of(model, contract: Contract, rows: list[dict], probed) -> Record:
     facts = {
         "model": class_name(model),
         "versions": versions(),
-        "contract": dataclasses.asdict(contract),
+        "contract": compact(contract),
         "differences": [{k: v for k, v in row.items() if k not in SECONDS} for row in rows],
         "example": {s.name: v for s, v in zip(probed.symbols, probed.run_values[0], strict=True)},
     }
     return Record(facts, plain_json(facts))
+
+
+def compact(contract: Contract) -> dict:
+    """What differs only in a layer number is one row: a decoder of 32 layers takes kilobytes, not tens of them."""
+    rows = dataclasses.asdict(contract)
+    for title in ("inputs", "outputs"):
+        values = grouped(rows[title])
+        rows[title] = [{"name": name, "dtype": dtype, "shape": list(shape)} for name, dtype, shape in values]
+    rows["fixed"] = fixed_together(rows["fixed"])
+    return rows
 
 
 def class_name(model) -> str:
