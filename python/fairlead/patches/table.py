@@ -163,17 +163,14 @@ def methods(select: Callable[[type, str, Any], bool]) -> list[str]:
 
 
 def bindings(home: str, name: str) -> list[str]:
-    """Dotted paths of a function of Transformers: where it is defined, and where a loaded modeling file imported it."""
-    try:
-        module = importlib.import_module(home)
-    except ImportError:
-        return []
-    if not hasattr(module, name):
+    """Dotted paths of a function, once its module is loaded: where it is defined, and the modeling files that import it."""
+    module = sys.modules.get(home)
+    if module is None or not hasattr(module, name):
         return []
     function = original_of(module, name)
     found = [f"{home}.{name}"]
     for module_name, module in _modeling_files():
-        if hasattr(module, name) and original_of(module, name) is function:
+        if module_name != home and hasattr(module, name) and original_of(module, name) is function:
             found.append(f"{module_name}.{name}")
     return found
 

@@ -33,16 +33,21 @@ class OneSegment:
         return [self.bounds[1]]
 
 
+def same_segment(boundaries: torch.Tensor, size) -> torch.Tensor:
+    """True where two tokens are in the same segment."""
+    # Every boundary raises the number of the tokens after it; the one at the end falls on a place that is cut off.
+    marks = torch.zeros(size + 1, dtype=torch.int64, device=boundaries.device)
+    marks = marks.scatter_add(0, boundaries.long(), torch.ones_like(boundaries, dtype=torch.int64))
+    segment = marks.cumsum(0)[:size]
+    return segment[:, None] == segment[None, :]
+
+
 class WithinSegments(TorchFunctionMode):
     """Attention that is computed inside the block sees only keys of its own segment."""
 
     def __init__(self, boundaries, size):
         super().__init__()
-        # Every boundary raises the number of the tokens after it; the one at the end falls on a place that is cut off.
-        marks = torch.zeros(size + 1, dtype=torch.int64, device=boundaries.device)
-        marks = marks.scatter_add(0, boundaries.long(), torch.ones_like(boundaries, dtype=torch.int64))
-        segment = marks.cumsum(0)[:size]
-        self.mask = segment[:, None] == segment[None, :]
+        self.mask = same_segment(boundaries, size)
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -72,7 +77,7 @@ def _packed_attention(cls, name, function) -> bool:
     lambda: methods(_packed_attention),
     name="attention_within_segments",
     problem="Images are split into segments at positions that are values, and attended to one by one: "
-    f"torch.split(tensor, lengths.tolist()): {SPLIT_ERROR}. Up to 4.52 a loop fills a mask segment by segment.",
+    f"torch.split(tensor, lengths.tolist()): {SPLIT_ERROR}. In 4.51 a loop fills a mask.",
     remedy="One attention with a mask that lets a token see its own segment. Segments may differ in length.",
     versions="all",
     looked_for="vision attention that takes cu_seqlens (Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4V ...)",
@@ -91,6 +96,32 @@ def attention_within_segments(original):
             return original(*call.args, **call.kwargs)
 
     return forward
+
+
+def _fills_mask(cls, name, function) -> bool:
+    wanted = {"inputs_tensor", "cu_seqlens", "range", "len", "attention_mask"}
+    return name == "_prepare_attention_mask" and wanted <= names_in(function)
+
+
+@register_patch(
+    "dynamo",
+    lambda: methods(_fills_mask),
+    name="mask_of_segments",
+    problem="A loop fills a mask segment by segment, as many as a value says: `for i in range(1, len(cu_seqlens))`: "
+    "GuardOnDataDependentSymNode: Could not extract specialized integer from data-dependent expression u1 + 1.",
+    remedy="The mask compares the numbers of the segments of two tokens.",
+    versions="4.53",
+    looked_for="_prepare_attention_mask(inputs_tensor, cu_seqlens) of vision towers",
+)
+def mask_of_segments(original):
+    def _prepare_attention_mask(self, inputs_tensor, cu_seqlens):
+        size = inputs_tensor.shape[0]
+        mask = original(self, inputs_tensor, OneSegment(size))
+        if mask is None:
+            return None
+        return mask.masked_fill(~same_segment(cu_seqlens, size), torch.finfo(inputs_tensor.dtype).min)
+
+    return _prepare_attention_mask
 
 
 def tokens_of(grid_thw: torch.Tensor, merge: int = 1):
