@@ -89,19 +89,16 @@ def with_cache(name, config_name, cache_class="DynamicCache", sizes=((2, 6, 3), 
                 cache = cache(config=model.config, max_cache_len=16)
             else:
                 cache = cache(config=model.config)
-            length = 16 if cache_class == "StaticCache" else past + new
             with torch.no_grad():
                 cache = model(input_ids=ids(batch, past), past_key_values=cache, use_cache=True).past_key_values
             mask = torch.ones(batch, past + new, dtype=torch.int64)
             mask[0, :2] = 0
-            extra = {"cache_position": torch.arange(past, past + new)} if cache_class == "StaticCache" else {}
-            return {"input_ids": ids(batch, new, seed=1), "attention_mask": mask, "past_key_values": cache, **extra}
+            return {"input_ids": ids(batch, new, seed=1), "attention_mask": mask, "past_key_values": cache}
 
         first, other = (call(*size) for size in sizes)
         shapes = {"input_ids": BOTH, "attention_mask": BOTH, "past_key_values": cache_shapes(first["past_key_values"])}
-        if "cache_position" in first:
-            shapes["cache_position"] = {0: AUTO}
-            shapes["past_key_values"] = [{0: AUTO} if s else {} for s in shapes["past_key_values"]]
+        if cache_class == "StaticCache":
+            shapes["past_key_values"] = [{0: AUTO} if axes else {} for axes in shapes["past_key_values"]]
         return model, first, shapes, other
 
     return make
@@ -296,7 +293,7 @@ FAMILIES = {
     ),
     "llama_cache": with_cache("LlamaForCausalLM", "LlamaConfig", **small(num_key_value_heads=2, num_hidden_layers=1)),
     "llama_static": with_cache("LlamaForCausalLM", "LlamaConfig", "StaticCache", **small(num_key_value_heads=2, num_hidden_layers=1)),
-    "gemma3_sliding": with_cache("Gemma3ForCausalLM", "Gemma3TextConfig", **small(num_key_value_heads=2, head_dim=8, sliding_window=4, layer_types=["sliding_attention", "full_attention"])),
+    "gemma3_sliding": with_cache("Gemma3ForCausalLM", "Gemma3TextConfig", **small(num_key_value_heads=2, head_dim=8, sliding_window=12, layer_types=["sliding_attention", "full_attention"])),
     "gemma3_static": with_cache("Gemma3ForCausalLM", "Gemma3TextConfig", "StaticCache", **small(num_key_value_heads=2, head_dim=8, sliding_window=4, layer_types=["sliding_attention", "full_attention"])),
     "bart": seq2seq_with_cache("BartForConditionalGeneration", "BartConfig", vocab_size=99, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_position_embeddings=64),
     "qwen2_vl": vision_tower("qwen2_vl"),

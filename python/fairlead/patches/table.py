@@ -175,6 +175,13 @@ def bindings(home: str, name: str) -> list[str]:
     return found
 
 
+def innermost(function: Any) -> Any:
+    """The function below its decorators."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
 def names_in(function: Any) -> set[str]:
     """Every name that a function's code uses: variables, attributes, globals, also in what is nested in it."""
     names: set[str] = set()

@@ -7,15 +7,9 @@ import functools
 import torch
 from torch.overrides import TorchFunctionMode
 
-from fairlead.patches.table import methods, names_in, register_patch
+from fairlead.patches.table import innermost, methods, names_in, register_patch
 
 HIT = {"expert_hit", "expert_hitted"}
-
-
-def _innermost(function):
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    return function
 
 
 class EveryExpert(TorchFunctionMode):
@@ -54,7 +48,7 @@ class EveryExpert(TorchFunctionMode):
 
 
 def _loops(cls, name, function) -> bool:
-    names = names_in(_innermost(function))
+    names = names_in(innermost(function))
     return name == "forward" and "nonzero" in names and bool(HIT & names)
 
 
@@ -80,7 +74,7 @@ def _without_fallback() -> bool:
     tolerance=1e-6,
 )
 def every_expert(original):
-    loop = _innermost(original) if _without_fallback() else original
+    loop = innermost(original) if _without_fallback() else original
 
     @functools.wraps(original)
     def forward(self, *args, **kwargs):

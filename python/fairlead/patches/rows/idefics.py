@@ -8,7 +8,7 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import _disable_current_modes
 
-from fairlead.patches.table import methods, names_in, register_patch
+from fairlead.patches.table import innermost, methods, names_in, register_patch
 
 
 def _embeds_one_by_one(cls, name, function) -> bool:
@@ -63,6 +63,40 @@ def patches_of_all_images(original):
     return forward
 
 
+class SomePadded(TorchFunctionMode):
+    """`torch.any` says yes."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.any and args[0].dtype == torch.bool and len(args) == 1 and not kwargs:
+            return torch.tensor(True)
+        return func(*args, **(kwargs or {}))
+
+
+def _asks_for_padding(cls, name, function) -> bool:
+    names = names_in(innermost(function))
+    return name == "forward" and {"any", "patch_attention_mask", "_prepare_4d_attention_mask"} <= names
+
+
+@register_patch(
+    "dynamo",
+    lambda: methods(_asks_for_padding),
+    name="padding_is_masked",
+    problem="Whether any patch is padding is read: `if not torch.any(~patch_attention_mask)`: "
+    "GuardOnDataDependentSymNode: Could not guard on data-dependent expression Eq(u1, 1).",
+    remedy="The mask is always made; without padding it adds zeros.",
+    versions="up to 4.57",
+    looked_for="vision transformers that make a mask from patch_attention_mask",
+    tolerance=1e-6,
+)
+def padding_is_masked(original):
+    @functools.wraps(original)
+    def forward(self, *args, **kwargs):
+        with SomePadded():
+            return original(self, *args, **kwargs)
+
+    return forward
+
+
 class Counts:
     """Stands for the numbers of images of the rows, which nobody needs to know."""
 
@@ -88,14 +122,8 @@ class NotSplit(TorchFunctionMode):
 
 
 def _splits_images(cls, name, function) -> bool:
-    names = names_in(_innermost(function))
+    names = names_in(innermost(function))
     return name == "get_image_features" and {"num_real_images_per_batch", "split", "tolist"} <= names
-
-
-def _innermost(function):
-    while hasattr(function, "__wrapped__"):
-        function = function.__wrapped__
-    return function
 
 
 @register_patch(
