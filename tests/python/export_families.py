@@ -133,13 +133,18 @@ def seq2seq_with_cache(name, config_name, **config):
     return make
 
 
-VISION_ROPE = {
-    "text_config": dict(
-        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=128,
-        rope_scaling={"type": "mrope", "rope_type": "default", "mrope_section": [1, 1, 2]},
-    ),
-}  # fmt: skip
+def seq2seq(name, config_name, **config):
+    def make():
+        import transformers
+
+        model = make_model(name, getattr(transformers, config_name)(**config))
+
+        def call(batch, source, target):
+            return text_call(batch, source) | {"decoder_input_ids": ids(batch, target, seed=1)}
+
+        return model, call(2, 9, 4), dict.fromkeys(("input_ids", "attention_mask", "decoder_input_ids"), BOTH), call(3, 13, 5)
+
+    return make
 
 
 def vision_tower(family):
@@ -273,6 +278,8 @@ FAMILIES = {
         },
     ),
     "mixtral": text("MixtralForCausalLM", "MixtralConfig", **MOE, num_local_experts=4),
+    "mixtral_eager": text("MixtralForCausalLM", "MixtralConfig", **MOE, num_local_experts=4, experts_implementation="eager"),
+    "switch": seq2seq("SwitchTransformersForConditionalGeneration", "SwitchTransformersConfig", vocab_size=99, d_model=16, d_kv=8, d_ff=16, num_layers=2, num_decoder_layers=2, num_sparse_encoder_layers=1, num_sparse_decoder_layers=1, num_heads=2, num_experts=3),
     "qwen3_moe": text(
         "Qwen3MoeForCausalLM", "Qwen3MoeConfig", **MOE, head_dim=8, num_experts=4, moe_intermediate_size=16
     ),

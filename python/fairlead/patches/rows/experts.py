@@ -30,6 +30,8 @@ class EveryExpert(TorchFunctionMode):
         if func is torch.Tensor.nonzero and first.dim() == 1 and not kwargs.get("as_tuple", False):
             count = first.shape[0]
             return self._remember(torch.arange(count, device=first.device).unsqueeze(1), [[n] for n in range(count)])
+        if func is torch.Tensor.__format__ and first.dim() == 0:  # Switch: self[f"expert_{number}"]
+            return format(first.item(), args[1])
         known = self.known.get(id(first)) if isinstance(first, torch.Tensor) else None
         if known is None:
             return func(*args, **kwargs)
@@ -70,7 +72,7 @@ def _without_fallback() -> bool:
     "RuntimeError: Expected inputs of BF16 type but got mat_a.dtype=torch.float32.",
     remedy="The loop goes over every expert; one without tokens adds nothing. In 5.0 the loop is taken.",
     versions="4.53 and later (4.51 loops over every expert itself)",
-    looked_for="forward methods with a loop over expert_hit (Mixtral, Qwen2-MoE, Qwen3-MoE, Switch, NLLB-MoE, DBRX ...)",
+    looked_for="forward methods with a loop over expert_hit (Mixtral, Qwen2-MoE, Qwen3-MoE, DBRX, Switch since 5.0 ...)",
     tolerance=1e-6,
 )
 def every_expert(original):
@@ -82,3 +84,33 @@ def every_expert(original):
             return loop(self, *args, **kwargs)
 
     return forward
+
+
+def _casts_classifier(cls, name, function) -> bool:
+    names = names_in(function) if cls.__name__.endswith("Router") else set()
+    return name in ("forward", "_cast_classifier") and {"classifier", "to", "dtype"} <= names
+
+
+@register_patch(
+    "dynamo",
+    lambda: methods(_casts_classifier),
+    name="classifier_is_cast_already",
+    problem="A router casts its weights at every call, `self.classifier = self.classifier.to(self.dtype)`: RuntimeError: "
+    "_apply(): Couldn't swap Linear.weight.",
+    remedy="A classifier that has the dtype already is left alone; one that has not still fails: cast it before.",
+    versions="all",
+    looked_for="routers of Switch Transformers and NLLB-MoE",
+)
+def classifier_is_cast_already(original):
+    @functools.wraps(original)
+    def method(self, *args, **kwargs):
+        classifier = self.classifier
+        if classifier.weight.dtype != self.dtype:
+            return original(self, *args, **kwargs)
+        vars(classifier)["to"] = lambda *_, **__: classifier
+        try:
+            return original(self, *args, **kwargs)
+        finally:
+            vars(classifier).pop("to", None)
+
+    return method
