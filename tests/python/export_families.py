@@ -142,7 +142,12 @@ def seq2seq(name, config_name, **config):
         def call(batch, source, target):
             return text_call(batch, source) | {"decoder_input_ids": ids(batch, target, seed=1)}
 
-        return model, call(2, 9, 4), dict.fromkeys(("input_ids", "attention_mask", "decoder_input_ids"), BOTH), call(3, 13, 5)
+        return (
+            model,
+            call(2, 9, 4),
+            dict.fromkeys(("input_ids", "attention_mask", "decoder_input_ids"), BOTH),
+            call(3, 13, 5),
+        )
 
     return make
 
@@ -187,18 +192,43 @@ def idefics(version):
     def make():
         import transformers
 
-        vision = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=4, image_size=16, patch_size=4)
-        text = dict(
-            model_type="llama", vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=4,
-            num_key_value_heads=2, max_position_embeddings=128, pad_token_id=0,
-        )
+        vision = {
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 4,
+            "image_size": 16,
+            "patch_size": 4,
+        }
+        text = {
+            "model_type": "llama",
+            "vocab_size": 99,
+            "hidden_size": 32,
+            "intermediate_size": 48,
+            "num_hidden_layers": 1,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "max_position_embeddings": 128,
+            "pad_token_id": 0,
+        }
         if version == 2:
-            perceiver = dict(hidden_size=32, resampler_n_latents=4, resampler_depth=1, resampler_n_heads=2, resampler_head_dim=8, num_key_value_heads=1)
+            perceiver = {
+                "hidden_size": 32,
+                "resampler_n_latents": 4,
+                "resampler_depth": 1,
+                "resampler_n_heads": 2,
+                "resampler_head_dim": 8,
+                "num_key_value_heads": 1,
+            }
             text["model_type"] = "mistral"
-            config = transformers.Idefics2Config(vision_config=vision, perceiver_config=perceiver, text_config=text, image_token_id=98)
+            config = transformers.Idefics2Config(
+                vision_config=vision, perceiver_config=perceiver, text_config=text, image_token_id=98
+            )
             name, per_image = "Idefics2ForConditionalGeneration", 4
         else:
-            config = transformers.Idefics3Config(vision_config=vision, text_config=text, image_token_id=98, scale_factor=2, pad_token_id=0)
+            config = transformers.Idefics3Config(
+                vision_config=vision, text_config=text, image_token_id=98, scale_factor=2, pad_token_id=0
+            )
             name, per_image = "Idefics3ForConditionalGeneration", 4
         model = make_model(name, config)
 
@@ -252,97 +282,57 @@ def sam():
             "input_labels": torch.randint(0, 2, (batch, prompts, points), generator=generator),
         }
 
-    shapes = {"pixel_values": {0: AUTO}, "input_points": {0: AUTO, 1: AUTO, 2: AUTO}, "input_labels": {0: AUTO, 1: AUTO, 2: AUTO}}
+    shapes = {
+        "pixel_values": {0: AUTO},
+        "input_points": {0: AUTO, 1: AUTO, 2: AUTO},
+        "input_labels": {0: AUTO, 1: AUTO, 2: AUTO},
+    }
     return model, call(2, 3, 4), shapes, call(3, 2, 5)
 
 
-MOE = small(num_key_value_heads=2, num_hidden_layers=1, num_experts_per_tok=2)
+ONE = small(num_key_value_heads=2, num_hidden_layers=1)
+MOE = ONE | {"num_experts_per_tok": 2}
+EXPERTS = {"num_experts": 4, "moe_intermediate_size": 16}
+SLIDING = small(num_key_value_heads=2, head_dim=8, layer_types=["sliding_attention", "full_attention"])
+FUNNEL = {
+    "vocab_size": 99, "num_decoder_layers": 1, "d_model": 16, "n_head": 2, "d_head": 8, "d_inner": 16,
+    "max_position_embeddings": 64,
+}  # fmt: skip
+LONG = {
+    "max_position_embeddings": 64,
+    "original_max_position_embeddings": 16,
+    "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1, 1.2, 1.3], "long_factor": [2.0, 2.5, 3.0, 3.5]},
+}
+DYNAMIC = {"max_position_embeddings": 16, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}
+ACROSS = ((2, 9), (3, 37))  # below and above the length at which frequencies change
+BART = {
+    "vocab_size": 99, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1, "encoder_attention_heads": 2,
+    "decoder_attention_heads": 2, "encoder_ffn_dim": 16, "decoder_ffn_dim": 16, "max_position_embeddings": 64,
+}  # fmt: skip
+SWITCH = {
+    "vocab_size": 99, "d_model": 16, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_decoder_layers": 1,
+    "num_sparse_encoder_layers": 1, "num_sparse_decoder_layers": 1, "num_heads": 2, "num_experts": 3,
+}  # fmt: skip
+
 FAMILIES = {
-    "llama": text("LlamaForCausalLM", "LlamaConfig", **small(num_key_value_heads=2)),
-    "llama_dynamic_ntk": text(
-        "LlamaForCausalLM",
-        "LlamaConfig",
-        sizes=((2, 9), (3, 37)),
-        **small(num_key_value_heads=2, num_hidden_layers=1)
-        | {"max_position_embeddings": 16, "rope_scaling": {"rope_type": "dynamic", "factor": 2.0}},
-    ),
-    "phi3_longrope": text(
-        "Phi3ForCausalLM",
-        "Phi3Config",
-        sizes=((2, 9), (3, 37)),
-        **small(num_key_value_heads=2, num_hidden_layers=1)
-        | {
-            "max_position_embeddings": 64,
-            "original_max_position_embeddings": 16,
-            "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1, 1.2, 1.3], "long_factor": [2.0, 2.5, 3.0, 3.5]},
-        },
-    ),
+    "llama": text("LlamaForCausalLM", "LlamaConfig", **ONE),
+    "llama_dynamic_ntk": text("LlamaForCausalLM", "LlamaConfig", sizes=ACROSS, **ONE | DYNAMIC),
+    "phi3_longrope": text("Phi3ForCausalLM", "Phi3Config", sizes=ACROSS, **ONE | LONG),
+    "llama_cache": with_cache("LlamaForCausalLM", "LlamaConfig", **ONE),
+    "llama_static_cache": with_cache("LlamaForCausalLM", "LlamaConfig", "StaticCache", **ONE),
+    "gemma3_sliding_cache": with_cache("Gemma3ForCausalLM", "Gemma3TextConfig", **SLIDING, sliding_window=12),
+    "gemma3_full_window": with_cache("Gemma3ForCausalLM", "Gemma3TextConfig", **SLIDING, sliding_window=4),
+    "bart_cache": seq2seq_with_cache("BartForConditionalGeneration", "BartConfig", **BART),
     "mixtral": text("MixtralForCausalLM", "MixtralConfig", **MOE, num_local_experts=4),
-    "mixtral_eager": text("MixtralForCausalLM", "MixtralConfig", **MOE, num_local_experts=4, experts_implementation="eager"),
-    "switch": seq2seq("SwitchTransformersForConditionalGeneration", "SwitchTransformersConfig", vocab_size=99, d_model=16, d_kv=8, d_ff=16, num_layers=2, num_decoder_layers=2, num_sparse_encoder_layers=1, num_sparse_decoder_layers=1, num_heads=2, num_experts=3),
-    "qwen3_moe": text(
-        "Qwen3MoeForCausalLM", "Qwen3MoeConfig", **MOE, head_dim=8, num_experts=4, moe_intermediate_size=16
+    "mixtral_loop": text(
+        "MixtralForCausalLM", "MixtralConfig", **MOE, num_local_experts=4, experts_implementation="eager"
     ),
-    "qwen2_moe": text(
-        "Qwen2MoeForCausalLM",
-        "Qwen2MoeConfig",
-        **MOE,
-        num_experts=4,
-        moe_intermediate_size=16,
-        shared_expert_intermediate_size=16,
-    ),
-    "gemma3": text(
-        "Gemma3ForCausalLM",
-        "Gemma3TextConfig",
-        **small(
-            num_key_value_heads=2, head_dim=8, sliding_window=4, layer_types=["sliding_attention", "full_attention"]
-        ),
-    ),
-    "llama_cache": with_cache("LlamaForCausalLM", "LlamaConfig", **small(num_key_value_heads=2, num_hidden_layers=1)),
-    "llama_static": with_cache("LlamaForCausalLM", "LlamaConfig", "StaticCache", **small(num_key_value_heads=2, num_hidden_layers=1)),
-    "gemma3_sliding": with_cache("Gemma3ForCausalLM", "Gemma3TextConfig", **small(num_key_value_heads=2, head_dim=8, sliding_window=12, layer_types=["sliding_attention", "full_attention"])),
-    "gemma3_static": with_cache("Gemma3ForCausalLM", "Gemma3TextConfig", "StaticCache", **small(num_key_value_heads=2, head_dim=8, sliding_window=4, layer_types=["sliding_attention", "full_attention"])),
-    "bart": seq2seq_with_cache("BartForConditionalGeneration", "BartConfig", vocab_size=99, d_model=16, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2, decoder_attention_heads=2, encoder_ffn_dim=16, decoder_ffn_dim=16, max_position_embeddings=64),
+    "qwen3_moe": text("Qwen3MoeForCausalLM", "Qwen3MoeConfig", **MOE | EXPERTS, head_dim=8),
+    "switch": seq2seq("SwitchTransformersForConditionalGeneration", "SwitchTransformersConfig", **SWITCH),
+    "funnel": text("FunnelBaseModel", "FunnelConfig", **FUNNEL, block_sizes=[1, 1, 1]),
     "qwen2_vl": vision_tower("qwen2_vl"),
     "qwen2_5_vl": vision_tower("qwen2_5_vl"),
     "idefics2": idefics(2),
     "idefics3": idefics(3),
     "sam": sam,
-    "funnel": text(
-        "FunnelModel",
-        "FunnelConfig",
-        vocab_size=99,
-        block_sizes=[1, 1],
-        num_decoder_layers=1,
-        d_model=16,
-        n_head=2,
-        d_head=8,
-        d_inner=16,
-        max_position_embeddings=64,
-    ),
-    "funnel_base": text(
-        "FunnelBaseModel",
-        "FunnelConfig",
-        vocab_size=99,
-        block_sizes=[1, 1, 1],
-        num_decoder_layers=1,
-        d_model=16,
-        n_head=2,
-        d_head=8,
-        d_inner=16,
-        max_position_embeddings=64,
-    ),
-    "funnel_factorized": text(
-        "FunnelModel",
-        "FunnelConfig",
-        vocab_size=99,
-        block_sizes=[1, 1],
-        num_decoder_layers=1,
-        d_model=16,
-        n_head=2,
-        d_head=8,
-        d_inner=16,
-        max_position_embeddings=64,
-        attention_type="factorized",
-    ),
 }

@@ -101,7 +101,7 @@ def unregister_patch(backend: str, factory: Callable[[Any], Any]) -> None:
     _rows[:] = kept
 
 
-def rows(*backends: str) -> list[Patch]:
+def patch_rows(*backends: str) -> list[Patch]:
     """The rows of some backends in order, of all without a name."""
     import fairlead.patches.rows  # noqa: F401 - our own rows are registered there
 
@@ -151,7 +151,7 @@ def _modeling_files() -> Iterator[tuple[str, Any]]:
 
 
 def methods(select: Callable[[type, str, Any], bool]) -> list[str]:
-    """Dotted paths of methods for which `select(class, name, function)` is true, in the modeling files that are loaded."""
+    """Dotted paths of the methods in loaded modeling files for which `select(class, name, function)` is true."""
     found = []
     for module_name, module in _modeling_files():
         for attribute, cls in list(vars(module).items()):
@@ -163,7 +163,7 @@ def methods(select: Callable[[type, str, Any], bool]) -> list[str]:
 
 
 def bindings(home: str, name: str) -> list[str]:
-    """Dotted paths of a function, once its module is loaded: where it is defined, and the modeling files that import it."""
+    """Dotted paths of a function whose module is loaded: there, and in the modeling files that import it."""
     module = sys.modules.get(home)
     if module is None or not hasattr(module, name):
         return []

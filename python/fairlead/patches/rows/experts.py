@@ -55,7 +55,7 @@ def _loops(cls, name, function) -> bool:
 
 
 def _without_fallback() -> bool:
-    """True for the releases whose grouped matrix product is torch._grouped_mm alone, which is traced for bfloat16 only."""
+    """True where the grouped matrix product is torch._grouped_mm alone, which is traced for bfloat16 only."""
     try:
         from transformers.integrations import moe
     except ImportError:
@@ -67,12 +67,12 @@ def _without_fallback() -> bool:
     "dynamo",
     lambda: methods(_loops),
     name="every_expert",
-    problem="`for expert_idx in expert_hit` goes round as often as a value says: GuardOnDataDependentSymNode: Could not "
-    "guard on data-dependent expression Eq(u0, 0). In 5.0 the grouped product that replaces the loop fails: "
+    problem="`for expert_idx in expert_hit` goes round as often as a value says: GuardOnDataDependentSymNode: Could "
+    "not guard on data-dependent expression Eq(u0, 0). In 5.0 the grouped product that replaces the loop fails: "
     "RuntimeError: Expected inputs of BF16 type but got mat_a.dtype=torch.float32.",
     remedy="The loop goes over every expert; one without tokens adds nothing. In 5.0 the loop is taken.",
     versions="4.53 and later (4.51 loops over every expert itself)",
-    looked_for="forward methods with a loop over expert_hit (Mixtral, Qwen2-MoE, Qwen3-MoE, DBRX, Switch since 5.0 ...)",
+    looked_for="loops over expert_hit (Mixtral, Qwen2-MoE, Qwen3-MoE, DBRX, Switch since 5.0 ...)",
     tolerance=1e-6,
 )
 def every_expert(original):
@@ -95,8 +95,8 @@ def _casts_classifier(cls, name, function) -> bool:
     "dynamo",
     lambda: methods(_casts_classifier),
     name="classifier_is_cast_already",
-    problem="A router casts its weights at every call, `self.classifier = self.classifier.to(self.dtype)`: RuntimeError: "
-    "_apply(): Couldn't swap Linear.weight.",
+    problem="A router casts its weights at every call, `self.classifier = self.classifier.to(self.dtype)`: "
+    "RuntimeError: _apply(): Couldn't swap Linear.weight.",
     remedy="A classifier that has the dtype already is left alone; one that has not still fails: cast it before.",
     versions="all",
     looked_for="routers of Switch Transformers and NLLB-MoE",

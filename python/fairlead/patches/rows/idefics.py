@@ -39,8 +39,8 @@ def _buckets(side: int, most: int, by_index: bool, dtype: torch.dtype) -> list[l
     problem="Positions are made image by image, as many as a value says: `for batch_idx, p_attn_mask in "
     "enumerate(patch_attention_mask)`: GuardOnDataDependentSymNode: Could not guard on data-dependent expression "
     "Eq(u0, 0).",
-    remedy="Positions along an axis depend on a number of patches alone: they are looked up in a table that the model's "
-    "own formula fills.",
+    remedy="Positions along an axis depend on a number of patches alone: they are looked up in a table that the "
+    "model's own formula fills.",
     versions="up to 4.57",
     looked_for="vision embeddings that loop over patch_attention_mask",
 )

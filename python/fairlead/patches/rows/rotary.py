@@ -12,7 +12,7 @@ ERROR = "GuardOnDataDependentSymNode: Could not guard on data-dependent expressi
 
 
 def _updating(function):
-    """The function that the decorator `dynamic_rope_update` made, below other decorators (no_grad); None if it did not."""
+    """The function that the decorator `dynamic_rope_update` made, below others (no_grad); None if it did not."""
     while function is not None:
         code = getattr(function, "__code__", None)
         if code is not None and code.co_name == "wrapper" and code.co_filename.endswith("modeling_rope_utils.py"):

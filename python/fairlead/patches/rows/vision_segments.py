@@ -15,7 +15,7 @@ WINDOW_ERROR = "GuardOnDataDependentSymNode: Could not extract specialized integ
 
 
 class OneSegment:
-    """Stands for boundaries of segments: the whole is one. `lengths.tolist()` and the loops over pairs see [0, size]."""
+    """Stands for boundaries of segments, as if the whole were one: `tolist` and loops over pairs see [0, size]."""
 
     def __init__(self, size):
         self.bounds = [0, size]
@@ -61,7 +61,7 @@ class WithinSegments(TorchFunctionMode):
 
 
 def _packed_attention(cls, name, function) -> bool:
-    """A forward that takes `cu_seqlens` and goes through its segments one by one: split, or a loop that fills a mask."""
+    """A forward that takes `cu_seqlens` and goes through segments one by one: split, or a loop that fills a mask."""
     if name != "forward" or not inspect.isfunction(function):
         return False
     names = names_in(function)
@@ -204,9 +204,7 @@ def vision_windows(original):
     def get_vision_window_index(grid_thw, spatial_merge_size, window_size, patch_size, kwargs=None):
         if kwargs is not None and kwargs.get("window_index") is not None:
             return original(grid_thw, spatial_merge_size, window_size, patch_size, kwargs)
-        order, boundaries = windows_of(
-            grid_thw, spatial_merge_size, window_size // spatial_merge_size // patch_size
-        )
+        order, boundaries = windows_of(grid_thw, spatial_merge_size, window_size // spatial_merge_size // patch_size)
         return order, boundaries.to(torch.int32)
 
     return get_vision_window_index
