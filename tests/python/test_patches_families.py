@@ -41,12 +41,12 @@ TOLERANCE = {"qwen2_vl": 1e-6, "qwen2_5_vl": 1e-6}
 def skip_missing(name):
     if name in ("mixtral_loop", "switch") and not LATEST:
         pytest.skip("the switch of implementations and this loop came with 5.0")
-    if name in ("gemma3_sliding_cache", "llama_static_cache") and not LAYERED:
+    if name in ("gemma3_sliding_cache", "gemma3_full_window", "llama_static_cache") and not LAYERED:
         pytest.skip("caches of lists: a static cache counts nothing itself, a sliding one keeps the whole")
 
 
 def expected_failure(name, request):
-    if name == "gemma3_full_window" and LAYERED:
+    if name == "gemma3_full_window":
         request.applymarker(
             pytest.mark.xfail(
                 reason="a full window keeps its length as a number beside its tensors: ValueError: Trying to flatten "

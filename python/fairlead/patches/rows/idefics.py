@@ -133,7 +133,7 @@ def _splits_images(cls, name, function) -> bool:
     problem="Features are split by the number of images of each row, `split(num_real_images_per_batch.tolist())`: the "
     "batch becomes a constant (AssertionError: Guard failed: pixel_values.size()[0] == 2).",
     remedy="While exporting they stay in one piece, as the model joins them again at once.",
-    versions="5.2x and later",
+    versions="later than 5.0 (there in 5.22)",
     looked_for="get_image_features that splits by num_real_images_per_batch",
 )
 def images_in_one_piece(original):

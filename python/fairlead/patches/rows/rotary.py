@@ -33,7 +33,7 @@ def _updating_forwards() -> list[str]:
     "then left on the module.",
     remedy="Both sets are computed and torch.where chooses. Nothing is left on the module, so a call no longer depends "
     "on the lengths of the calls before it.",
-    versions="all; LongRoPE has no branch since 5.2x",
+    versions="all; LongRoPE has a branch up to 5.0, none in 5.22",
     looked_for="forward methods decorated with dynamic_rope_update",
 )
 def rotary_without_branches(original):

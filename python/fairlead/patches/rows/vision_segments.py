@@ -180,7 +180,7 @@ GRID_LOOPS = {
     lambda: bindings("transformers.vision_utils", "get_vision_position_ids"),
     name="vision_positions",
     looked_for="transformers.vision_utils.get_vision_position_ids",
-    versions="5.2x and later",
+    versions="later than 5.0 (there in 5.22)",
     **GRID_LOOPS,
 )
 def vision_positions(original):
@@ -197,7 +197,7 @@ def vision_positions(original):
     lambda: bindings("transformers.vision_utils", "get_vision_window_index"),
     name="vision_windows",
     looked_for="transformers.vision_utils.get_vision_window_index",
-    versions="5.2x and later",
+    versions="later than 5.0 (there in 5.22)",
     **GRID_LOOPS,
 )
 def vision_windows(original):
