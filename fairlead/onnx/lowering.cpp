@@ -95,6 +95,7 @@ const OpRow* find_op(std::string_view aten) {
 Model lower_graph(const fairlead::Graph& graph, const LowerOptions& options) {
   refuse_missing(graph);
   Lowering lowering(graph, options);
+  lowering.check_bounds();
   for (const fairlead::Node& node : graph.nodes) lowering.run(node, find_op(node.op)->lower);
   return lowering.finish();
 }

@@ -147,13 +147,29 @@ class _Export:
         if isinstance(error, _core.Unsolved) and self.fixes.wrong:
             return self.fixes.give_up(probed)
         if smallest:
-            learnt = [self.fixes.raise_minimum(probed, k, reason) for k in blamed]
+            learnt = [self.fixes.raise_minimum(probed, k, self.smallest_alike(k), reason) for k in blamed]
             return any(learnt)
         if isinstance(error, _core.Unsolved):  # the first symbol without which every integer is solved
             symbols = range(len(probed.symbols))
             blamed = [k for k in symbols if self.solved_without(k)][:1] or symbols
         learnt = [self.fixes.fix(probed, k, reason) for k in blamed]
         return any(learnt)
+
+    def smallest_alike(self, k: int) -> int:
+        """The smallest size of symbol k, at least 2, at which the model still executes the same operators."""
+        probed = self.probed
+        differs, alike = 1, max(2, probed.symbols[k].tried[0])
+        with self.session as session:
+            while alike - differs > 1:
+                tried = (alike + differs) // 2
+                setting = list(probed.run_values[0])
+                setting[k] = tried
+                args, kwargs = self.call.with_tensors(self.tensors_at(probed.sizes_at(setting)))
+                if session.run(args, kwargs, probed.runs[0]).ok:
+                    alike = tried
+                else:
+                    differs = tried
+        return alike
 
     def runs(self, session: RecordingSession, probed) -> tuple[list[int], list[list[int]]]:
         """The runs to solve: those of the probing, and those at settings that turned out wrong before."""
@@ -196,7 +212,7 @@ class _Export:
             contract = self.contract(program, probed, names)
             self.refuse_assumptions(contract)
             with self.progress.stage("lower", "lowering to ONNX"):
-                model = program.lower(self.options["opset"])
+                model = program.lower(self.options["opset"], self.fixes.bounds(probed))
                 model.add_metadata("fairlead.contract", contract.text(checked=False))
             with self.progress.stage("write", f"writing {self.path}"):
                 staged = self.staged = model.write(self.path, self.options["external_data"])
@@ -308,6 +324,9 @@ class _Export:
         contract.ignored = list(program.ignored_inputs)
         contract.written = list(program.written_inputs)
         contract.notes += self.fixes.notes
+        contract.notes += [
+            f"the file refuses {s.name} above {s.max}: there {s.reason}" for s in probed.symbols if s.other_above
+        ]
         return contract
 
     def refuse_assumptions(self, contract: Contract) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -18,7 +19,7 @@ import torch
 from fairlead._core import Discrepancy, Diverged, InvalidInput
 from fairlead.contract import Contract
 from fairlead.inputs import Call, resized, varied
-from fairlead.record.session import RecordingSession
+from fairlead.record.session import Outcome, RecordingSession
 from fairlead.record.state import ModelState
 from fairlead.runtime_check import OnnxSession, compare, eager
 
@@ -127,33 +128,48 @@ class Verification:
     def refuse(self, session: OnnxSession, recording: RecordingSession, setting: Setting, row: dict) -> NoReturn:
         """Raises; the error carries the symbols to blame, and whether they are at their smallest size."""
         error = self.problem(recording, setting, row)
-        error.blamed = self.blamed(session, setting)
+        parts = isinstance(error, Diverged)
+        error.blamed = self.blamed(setting, self.executes_another(recording) if parts else self.differs(session))
         smallest = {s.name: max(1, s.min) for s in self.probed.symbols}
         error.smallest = setting.kind == "unseen" and setting.sizes == smallest
         error.values = list(setting.sizes.values())
         raise error
 
-    def blamed(self, session: OnnxSession, setting: Setting) -> list[int]:
+    def blamed(self, setting: Setting, fails: Callable[[Setting], bool]) -> list[int]:
         """The symbols that fail alone at this setting; else those without which the others do not."""
         values = list(setting.sizes.values())
         base = self.probed.run_values[0]
         if not values:
             return []
 
-        def fails(changed) -> bool:
-            tried = [v if k in changed else base[k] for k, v in enumerate(values)]
-            row = self.check(session, self.setting_at(tried, 1))
-            return row is not None and not row["ok"]
+        def fails_with(changed) -> bool:
+            return fails(self.setting_at([v if k in changed else base[k] for k, v in enumerate(values)], 1))
 
         symbols = range(len(values))
-        alone = [k for k in symbols if fails({k})]
-        return alone or [k for k in symbols if not fails(set(symbols) - {k})]
+        alone = [k for k in symbols if fails_with({k})]
+        return alone or [k for k in symbols if not fails_with(set(symbols) - {k})]
+
+    def differs(self, session: OnnxSession) -> Callable[[Setting], bool]:
+        def test(setting: Setting) -> bool:
+            row = self.check(session, setting)
+            return row is not None and not row["ok"]
+
+        return test
+
+    def executes_another(self, recording: RecordingSession) -> Callable[[Setting], bool]:
+        def test(setting: Setting) -> bool:
+            return self.recorded(recording, setting).parted is not None
+
+        return test
+
+    def recorded(self, recording: RecordingSession, setting: Setting) -> Outcome:
+        args, kwargs = self.calls[0].with_tensors([t.clone() for t in setting.tensors])
+        with recording:
+            return recording.run(args, kwargs, self.probed.runs[0])
 
     def problem(self, recording: RecordingSession, setting: Setting, row: dict) -> Exception:
         nothing = f"No file was written under {self.path}."
-        args, kwargs = self.calls[0].with_tensors([t.clone() for t in setting.tensors])
-        with recording:
-            outcome = recording.run(args, kwargs, self.probed.runs[0])
+        outcome = self.recorded(recording, setting)
         if outcome.parted is not None:
             _, before, now = outcome.parted
             return Diverged(

@@ -57,9 +57,8 @@ Inputs top_k_in_order(Lowering& b, std::int64_t axis, Val k, bool largest,
   if (std::is_sorted(order.begin(), order.end())) return top_k(b, axis, k, largest);
   const Val places = b.ints(order);
   const Val x = b.op("Gather", {ordered(b, b.in(0)), places}, {attr("axis", axis)});
-  const Inputs found =
-      b.ops("TopK", {x, k}, {b.dtype_of(x), Dtype::kInt64},
-            {attr("axis", axis), attr("largest", largest), attr("sorted", 1)});
+  const Inputs found = b.ops("TopK", {x, k}, {b.dtype_of(x), Dtype::kInt64},
+                             {attr("axis", axis), attr("largest", largest), attr("sorted", 1)});
   return {found[0], b.op("Gather", {places, found[1]}, {attr("axis", 0)})};
 }
 
@@ -228,7 +227,9 @@ constexpr OpRow kRows[] = {
     {"aten.mode.default", lower_mode, "TopK, Equal, ReduceSum", "compares every pair"},
     {"aten.sort.default", lower_sort, "TopK", kNan},
     {"aten.sort.stable", lower_sort_stable, "TopK", kNan},
-    {"aten.topk.default", lower_topk, "TopK", "always sorted; NaN is not ordered; equal elements as PyTorch's CPU kernel puts a row of equals"},
+    {"aten.topk.default", lower_topk, "TopK",
+     "always sorted; NaN is not ordered; equal elements as PyTorch's CPU kernel puts a row of "
+     "equals"},
 };
 
 }  // namespace
