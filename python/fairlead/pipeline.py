@@ -149,9 +149,8 @@ class _Export:
         if smallest:
             learnt = [self.fixes.raise_minimum(probed, k, self.smallest_alike(k), reason) for k in blamed]
             return any(learnt)
-        if isinstance(error, _core.Unsolved):  # the first symbol without which every integer is solved
-            symbols = range(len(probed.symbols))
-            blamed = [k for k in symbols if self.solved_without(k)][:1] or symbols
+        if isinstance(error, _core.Unsolved):
+            blamed = self.unsolved_symbols()
         learnt = [self.fixes.fix(probed, k, reason) for k in blamed]
         return any(learnt)
 
@@ -182,10 +181,20 @@ class _Export:
                 values.append(setting)
         return runs, values
 
-    def solved_without(self, k: int) -> bool:
-        """Whether the runs in which symbol k kept its size have an expression for every integer."""
+    def unsolved_symbols(self) -> list[int]:
+        """Symbols without which every integer is solved: all but those that can be let free one after the other."""
+        symbols = range(len(self.probed.symbols))
+        fixed = set(symbols)
+        for k in symbols:
+            if self.solved_without(fixed - {k}):
+                fixed.remove(k)
+        return sorted(fixed)
+
+    def solved_without(self, fixed: set[int]) -> bool:
+        """Whether the runs in which these symbols kept their sizes have an expression for every integer."""
         probed, session = self.probed, self.session
-        keep = [r for r, values in enumerate(probed.run_values) if values[k] == probed.run_values[0][k]]
+        base = probed.run_values[0]
+        keep = [r for r, values in enumerate(probed.run_values) if all(values[k] == base[k] for k in fixed)]
         try:
             _core.build_program(
                 session.core, [probed.runs[r] for r in keep], [s.name for s in probed.symbols],

@@ -1,4 +1,4 @@
-"""Equal elements come in the order PyTorch's CPU kernels give them: a router that is still zero picks the same experts."""
+"""Equal elements come in the order of PyTorch's CPU kernels: a router that is still zero picks the same experts."""
 
 import onnxruntime
 import pytest
