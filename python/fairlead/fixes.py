@@ -94,6 +94,22 @@ def places_of(probed, symbol: int) -> list[tuple[int, int]]:
     ]
 
 
+def setting_of(probed, sizes: list[list[int]]) -> list[int] | None:
+    """The value of every symbol in a call of these sizes; None where the call does not fit the symbols."""
+    setting = []
+    for symbol in probed.symbols:
+        seen = [
+            sizes[leaf][axis] // int(text.removesuffix(f"*{symbol.name}") if "*" in text else 1)
+            for leaf, shape in enumerate(probed.shapes)
+            for axis, text in enumerate(shape)
+            if text == symbol.name or (text.endswith(f"*{symbol.name}") and text.split("*")[0].isdigit())
+        ]
+        if not seen or not seen[0]:
+            return None
+        setting.append(seen[0])
+    return setting if probed.sizes_at(setting) == sizes else None
+
+
 def reason_of(error: Exception) -> str:
     """The part of an error that says what happened."""
     text = str(error).split("] ", 1)[-1].split(". No file", 1)[0].split(". Fix the", 1)[0]

@@ -237,6 +237,21 @@ def counts(tensor: torch.Tensor, axis: int) -> bool:
     return bool((tensor.diff(dim=axis) == 1).all())
 
 
+def other_integers(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Copies with other integers that are likely as valid: in another order, and smaller. None of a mask."""
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or not tensor.numel():
+        return []
+    if int(tensor.max()) <= 1 and int(tensor.min()) >= 0:
+        return []
+    smaller = [torch.where(tensor > least, tensor - least, tensor) for least in (1, 2)]
+    moved = [tensor.flip(-1), tensor.roll(1, 0)] if tensor.dim() else []
+    found: list[torch.Tensor] = []
+    for other in [*moved, *smaller]:
+        if not torch.equal(other, tensor) and not any(torch.equal(other, f) for f in found):
+            found.append(other)
+    return found
+
+
 def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     """Other data of the same kind, for checking: noise in proportion on floats, the rows of integers in another order,
     the last places of a mask of ones cleared in its first row. Positions stay as they are.

@@ -14,8 +14,8 @@ import torch
 from fairlead import _core
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import requests
-from fairlead.fixes import Fixes, reason_of
-from fairlead.inputs import Call, base_call, normalise, resized
+from fairlead.fixes import Fixes, reason_of, setting_of
+from fairlead.inputs import Call, base_call, normalise, other_integers, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.request import DEFAULT_OPSET, check_request
@@ -104,6 +104,14 @@ def locals_of(values: dict) -> dict:
     return {name: values[name] for name in names}
 
 
+@dataclass
+class Runs:
+    """Recorded runs of one program, and the value of every symbol in each."""
+
+    numbers: list[int]
+    values: list[list[int]]
+
+
 class _Export:
     def __init__(self, model, inputs, path: str | os.PathLike, options: dict, progress: Progress):
         self.model, self.inputs, self.path, self.options, self.progress = model, inputs, path, options, progress
@@ -170,16 +178,59 @@ class _Export:
                     differs = tried
         return alike
 
-    def runs(self, session: RecordingSession, probed) -> tuple[list[int], list[list[int]]]:
-        """The runs to solve: those of the probing, and those at settings that turned out wrong before."""
-        runs, values = list(probed.runs), list(probed.run_values)
+    def runs(self, session: RecordingSession, probed) -> Runs:
+        """The runs to solve: those of the probing, those of further calls with their values, and those at settings
+        that turned out wrong before."""
+        runs = Runs(list(probed.runs), list(probed.run_values))
+        for call in self.calls:
+            setting = (
+                None if call is self.call else setting_of(probed, [list(call.tensor(n).shape) for n in self.call.names])
+            )
+            if setting is not None:
+                self.add_run(session, runs, setting, [call.tensor(n).clone() for n in self.call.names])
         for setting in [w.values for w in self.fixes.wrong if len(w.values) == len(probed.symbols)]:
-            args, kwargs = self.call.with_tensors(self.tensors_at(probed.sizes_at(setting)))
-            outcome = session.run(args, kwargs, probed.runs[0])
-            if outcome.ok:
-                runs.append(outcome.run)
-                values.append(setting)
-        return runs, values
+            self.add_run(session, runs, setting, self.tensors_at(probed.sizes_at(setting)))
+        return runs
+
+    def with_other_values(self, session: RecordingSession, probed, runs: Runs) -> Runs:
+        """More runs, with other integers in one input at a time: what the model reads from them becomes a symbol."""
+        more = Runs(list(runs.numbers), list(runs.values))
+        base = probed.run_values[0]
+        for k, tensor in enumerate(self.tensors_at(probed.sizes_at(base))):
+            for other in other_integers(tensor):
+                tensors = self.tensors_at(probed.sizes_at(base))
+                tensors[k] = other
+                self.add_run(session, more, base, tensors)
+        return more
+
+    def add_run(self, session: RecordingSession, runs: Runs, setting: list[int], tensors: list[torch.Tensor]) -> None:
+        """Records one more run where the model accepts it and executes the same operators."""
+        args, kwargs = self.call.with_tensors(tensors)
+        outcome = session.run(args, kwargs, runs.numbers[0])
+        if outcome.ok:
+            runs.numbers.append(outcome.run)
+            runs.values.append(list(setting))
+
+    def program(self, session: RecordingSession, probed, names: list[str]):
+        """The solved program. Where it goes by values that were read, runs with other values are tried as well."""
+
+        def solved(runs: Runs):
+            return _core.build_program(
+                session.core, runs.numbers, [s.name for s in probed.symbols], runs.values,
+                self.input_names, probed.shapes, names,
+            )  # fmt: skip
+
+        runs = self.runs(session, probed)
+        program = solved(runs)
+        if not any(kind == "read" for kind, *_ in program.assumptions):
+            return program
+        more = self.with_other_values(session, probed, runs)
+        if len(more.numbers) == len(runs.numbers):
+            return program
+        try:
+            return solved(more)
+        except (_core.Unsolved, _core.Diverged):  # what follows from them is not one expression: they stay assumed
+            return program
 
     def unsolved_symbols(self) -> list[int]:
         """Symbols without which every integer is solved: all but those that can be let free one after the other."""
@@ -213,11 +264,7 @@ class _Export:
             count = session.core.op_count(probed.runs[0])
             with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"):
                 names = self.names(session, probed)
-                runs, values = self.runs(session, probed)
-                program = _core.build_program(
-                    session.core, runs, [s.name for s in probed.symbols], values,
-                    self.input_names, probed.shapes, names,
-                )  # fmt: skip
+                program = self.program(session, probed, names)
             contract = self.contract(program, probed, names)
             self.refuse_assumptions(contract)
             with self.progress.stage("lower", "lowering to ONNX"):
