@@ -121,10 +121,10 @@ MISSING = "nothing"
 
 
 def constants(value: Any, path: str = ""):
-    """(path, value) of every number and None outside of caches: what the file will have built in."""
+    """(path, value) of every number, string and None outside of caches: what the file will have built in."""
     if isinstance(value, torch.Tensor) or kind_of(value) is not Kind.NOT:
         return
-    if isinstance(value, (type(None), bool, int, float, complex, torch.dtype)):
+    if isinstance(value, (type(None), bool, int, float, complex, str, torch.dtype)):
         yield path, value
     elif not isinstance(value, SKIPPED):
         for key, item in children(value) or []:
@@ -151,26 +151,17 @@ def positional_names(model: torch.nn.Module, args: tuple) -> list[str]:
     return names
 
 
-PLAIN = (type(None), bool, int, float, complex, torch.dtype, torch.device, torch.Tensor)
+PLAIN = (type(None), bool, int, float, complex, str, torch.dtype, torch.device, torch.Tensor)
 
 
 def check_kinds(value: Any, path: str = "") -> None:
-    """Strings and objects that nothing knows how to take apart are refused, with their path."""
-    if isinstance(value, str):
-        raise InvalidInput(
-            "[export] Expected tensors, numbers, None or containers of them as inputs, got the string "
-            ""
-            f"{value[:40]!r} at "
-            f"{path or 'the top'}. Bind it with functools.partial or a wrapper module: a string cannot be an "
-            ""
-            "ONNX input."
-        )
+    """Objects that nothing knows how to take apart are refused, with their path."""
     if isinstance(value, (*PLAIN, *SKIPPED)) or kind_of(value) is not Kind.NOT:
         return
     inner = children(value)
     if inner is None:
         raise InvalidInput(
-            f"[export] Expected tensors, numbers, None or containers of them as inputs, got {type(value).__name__} at "
+            f"[export] Expected tensors, numbers, strings, None or containers of them as inputs, got {type(value).__name__} at "
             f"{path or 'the top'}. Register the class with torch.utils._pytree.register_pytree_node."
         )
     for key, item in inner:

@@ -15,7 +15,7 @@ from fairlead import _core
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import requests
 from fairlead.fixes import Fixes, reason_of, setting_of
-from fairlead.inputs import Call, base_call, normalise, other_integers, resized
+from fairlead.inputs import Call, base_call, constants, normalise, other_integers, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.request import DEFAULT_OPSET, check_request
@@ -379,6 +379,11 @@ class _Export:
         contract.assumptions = merged(program.assumptions)
         contract.ignored = list(program.ignored_inputs)
         contract.written = list(program.written_inputs)
+        contract.notes += [
+            f"{path} = {value!r} is built into the file"
+            for path, value in constants(self.call.named)
+            if isinstance(value, str)
+        ]
         contract.notes += self.fixes.notes
         contract.notes += [
             f"the file refuses {s.name} above {s.max}: there {s.reason}" for s in probed.symbols if s.other_above

@@ -78,6 +78,13 @@ nb::list ignored_inputs(const ProgramHandle& h) {
     for (const Arg& a : node.args) use(use, a);
   }
   for (const ValueId id : graph.outputs) used[id] = true;
+  // Values that the model read decide sizes.
+  for (std::size_t k = 0; k < graph.symbol_sources.size(); ++k) {
+    const SymbolSource& source = graph.symbol_sources[k];
+    if (source.value != kNoValue && graph.pool->symbols()[k].kind == SymbolKind::kRead) {
+      used[source.value] = true;
+    }
+  }
   nb::list names;
   for (const ValueId id : graph.inputs) {
     if (!used[id]) names.append(graph.values[id].name);

@@ -133,3 +133,17 @@ def test_image_grids(tmp_path):
     grids = [torch.tensor(g) for g in ([[2, 3], [4, 2]], [[3, 2], [2, 4]], [[1, 6], [8, 1]], [[2, 4], [3, 2]])]
     x = torch.randn(14, 5)
     agree_at(patches, (x, grids[0]), [(x, g) for g in grids], tmp_path)
+
+
+class Modes(torch.nn.Module):
+    def forward(self, x, mode="plain"):
+        return x * 2 if mode == "double" else x
+
+
+def test_strings_are_built_in_and_the_contract_says_so(tmp_path):
+    result = fairlead.export(Modes().eval(), {"x": X, "mode": "double"}, tmp_path / "model.onnx")
+    assert "mode = 'double' is built into the file" in result.contract.notes
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": X.numpy()})[0]), X * 2)
+    with pytest.raises(fairlead.InvalidInput, match="mode = double in call 0 and plain in call 1"):
+        fairlead.export(Modes().eval(), [{"x": X, "mode": "double"}, {"x": X, "mode": "plain"}], tmp_path / "m.onnx")
