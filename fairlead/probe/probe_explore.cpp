@@ -104,7 +104,8 @@ bool Prober::explore_parts(std::size_t g) {
       groups_.push_back(std::move(part));
       std::string reason;
       // A mask that is too long may go unnoticed: a part that only grows is not free of the rest.
-      if (explore_whole(groups_.size() - 1, reason) && shrinks(groups_.back())) {
+      const std::size_t own = groups_.size() - 1;  // exploring sums may add groups behind it
+      if (explore_whole(own, reason) && shrinks(groups_[own])) {
         explore(g);
         return true;
       }
@@ -151,9 +152,9 @@ bool Prober::explore_smaller(std::size_t g) {
 
 // Whether a group that moves also moves to a smaller size, where there is one.
 bool Prober::shrinks(Group& group) {
-  if (group.only_down || group.base < 3) return true;
+  const std::int64_t smaller = group.only_down ? 0 : down(group, group.base);
   std::string ignored;
-  return moves(group, down(group, group.base), ignored);
+  return smaller < 2 || !allowed(group, smaller) || moves(group, smaller, ignored);
 }
 
 }  // namespace fairlead

@@ -161,8 +161,9 @@ def check_kinds(value: Any, path: str = "") -> None:
     inner = children(value)
     if inner is None:
         raise InvalidInput(
-            f"[export] Expected tensors, numbers, strings, None or containers of them as inputs, got {type(value).__name__} at "
-            f"{path or 'the top'}. Register the class with torch.utils._pytree.register_pytree_node."
+            "[export] Expected tensors, numbers, strings, None or containers of them as inputs, got "
+            f"{type(value).__name__} at {path or 'the top'}. "
+            "Register the class with torch.utils._pytree.register_pytree_node."
         )
     for key, item in inner:
         check_kinds(item, f"{path}.{key}" if path else str(key))

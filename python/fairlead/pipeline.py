@@ -152,6 +152,10 @@ class _Export:
         smallest, blamed = getattr(error, "smallest", False), getattr(error, "blamed", [])
         if isinstance(error, _core.Discrepancy):
             return self.fixes.solve_for(error)
+        if isinstance(error, _core.Diverged) and probed.base_parted and not getattr(error, "values", None):
+            # The example itself: at its sizes of 1 the model executes another program than at larger ones.
+            ones = setting_of(probed, [list(t.shape) for t in self.call.tensors]) or []
+            blamed = [k for k, size in enumerate(ones) if size == 1]
         if isinstance(error, _core.Unsolved) and self.fixes.wrong:
             return self.fixes.give_up(probed)
         if smallest:

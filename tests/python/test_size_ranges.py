@@ -87,3 +87,36 @@ class Masked(torch.nn.Module):
 def test_a_mask_that_is_too_long_is_not_a_size_of_its_own(tmp_path):
     result = fairlead.export(Masked().eval(), (torch.randn(3, 5), torch.ones(3, 5)), tmp_path / "m.onnx")
     assert ("mask", 0) in [(fixed["name"], fixed["axis"]) for fixed in result.contract.fixed]
+
+
+class Cached(torch.nn.Module):
+    """As many heads as there are tokens in the past, and a mask as long as past and new tokens together."""
+
+    def forward(self, x, past, mask):
+        new = x[:, None, :, None].expand(-1, past.shape[1], -1, past.shape[3])
+        both = torch.cat([past, new], 2)
+        return (both * mask[:, None, :, None]).sum(2), both
+
+
+def test_a_past_as_long_as_there_are_heads(tmp_path):
+    call = (torch.randn(3, 2), torch.randn(3, 4, 4, 5), torch.ones(3, 6))
+    result = fairlead.export(Cached().eval(), call, tmp_path / "m.onnx")
+    _, past, mask = [entry["shape"] for entry in result.contract.inputs]
+    assert past[2] not in ("4", past[1])
+    assert set(mask[1].split(" + ")) == {result.contract.inputs[0]["shape"][1], past[2]}
+
+
+class SqueezedOne(torch.nn.Module):
+    """One step is another program than several."""
+
+    def forward(self, x, steps):
+        return x[:, None] + (steps * 2 if steps.shape[1] > 1 else steps.squeeze(1)[:, None] + 1)
+
+
+def test_an_example_of_one_step_keeps_its_own_program(tmp_path):
+    model, path = SqueezedOne().eval(), tmp_path / "m.onnx"
+    fairlead.export(model, (torch.randn(3), torch.randn(3, 1)), path)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    x, steps = torch.randn(5), torch.randn(5, 1)
+    (got,) = session.run(None, {"x": x.numpy(), "steps": steps.numpy()})
+    torch.testing.assert_close(torch.from_numpy(got), model(x, steps))
