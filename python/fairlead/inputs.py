@@ -266,3 +266,12 @@ def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
         return changed
     order = torch.randperm(tensor.shape[-1], generator=generator)
     return tensor.index_select(-1, order).clone()
+
+
+def rounded_otherwise(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+    """Floats moved by up to one rounding step each; everything else as it is."""
+    if not tensor.is_floating_point():
+        return tensor.clone()
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
+    return (tensor.double() * (1 + noise * torch.finfo(tensor.dtype).eps)).to(tensor.dtype)

@@ -18,12 +18,13 @@ import torch
 
 from fairlead._core import Discrepancy, Diverged, InvalidInput
 from fairlead.contract import Contract
-from fairlead.inputs import Call, resized, varied
+from fairlead.inputs import Call, resized, rounded_otherwise, varied
 from fairlead.record.session import Outcome, RecordingSession
 from fairlead.record.state import ModelState
-from fairlead.runtime_check import OnnxSession, compare, eager
+from fairlead.runtime_check import TOLERANCE, OnnxSession, compare, eager
 
 CHECKED_SETTINGS = 3
+ROUNDING = 10  # times the tolerance: as far as an ill-conditioned model may be off, if eager itself is
 
 
 @dataclass
@@ -121,9 +122,39 @@ class Verification:
             return row | {"ok": False, "output": self.output_names[0], "scaled": math.inf, "abs": math.inf,
                           "problem": problem}  # fmt: skip
         found = compare(self.output_names, expected, got, self.tolerance)
+        if not found["ok"] and self.tolerance is None and self.rounds_alike(setting, expected, found):
+            found |= {"ok": True, "problem": ""}
         if self.random and "[" not in found["problem"] and "outputs, eager" not in found["problem"]:
             found |= {"ok": True, "problem": "", "scaled": 0.0}
         return row | found | {"eager_seconds": eager_seconds, "ort_seconds": seconds}
+
+    def rounds_alike(self, setting: Setting, expected: list[torch.Tensor], found: dict) -> bool:
+        """Whether eager itself moves as far where its inputs move by a rounding step: sums of large terms that cancel.
+        Only up to ROUNDING times the tolerance; beyond that it is a difference whatever the reason.
+        """
+        k = self.output_names.index(found["output"]) if found["output"] in self.output_names else -1
+        limit = TOLERANCE.get(expected[k].dtype, 0.0) if k >= 0 else 0.0
+        if not limit < found["scaled"] <= ROUNDING * limit:
+            return False
+        moved = 0.0
+        for seed in range(2):
+            tensors = [rounded_otherwise(t, seed) for t in setting.tensors]
+            args, kwargs = self.calls[0].with_tensors(tensors)
+            try:
+                other = eager(self.model, args, kwargs)[k]
+            finally:
+                self.state.restore()
+            if other.shape != expected[k].shape:
+                return False
+            distance = (other.double() - expected[k].double()).abs() / expected[k].double().abs().clamp(min=1)
+            moved = max(moved, distance.nan_to_num().max().item())
+        if found["scaled"] > 4 * moved:
+            return False
+        self.contract.notes.append(
+            f"{found['output']} differs by {found['scaled']:.2g} at {setting.words}; "
+            f"eager itself by {moved:.2g} where its inputs are rounded otherwise"
+        )
+        return True
 
     def refuse(self, session: OnnxSession, recording: RecordingSession, setting: Setting, row: dict) -> NoReturn:
         """Raises; the error carries the symbols to blame, and whether they are at their smallest size."""
