@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
-from collections.abc import Callable
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +19,8 @@ from fairlead.fixes import Fixes, reason_of, setting_of
 from fairlead.inputs import Call, base_call, constants, normalise, other_integers, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
+from fairlead.report.failure import explain
+from fairlead.report.record import record_of
 from fairlead.request import DEFAULT_OPSET, check_request
 from fairlead.verification import Verification
 
@@ -33,13 +36,22 @@ class ExportResult:
     nodes: int = 0
     operators: dict[str, int] = field(default_factory=dict)
     recorded_operators: set[str] = field(default_factory=set)
+    recorded_count: int = 0
     runs: int = 0
     model_bytes: int = 0
     external_bytes: int = 0
     opset: int = DEFAULT_OPSET
+    model: Any = field(default=None, repr=False)  # the lowered model, from which it can be written again
+    record: dict = field(default_factory=dict)  # what the file itself carries for its report
+
+    def report(self, path: str | os.PathLike) -> str:
+        """Writes a page about this export, one HTML file that needs nothing else; see docs/report.md."""
+        from fairlead.report import report_result
+
+        return report_result(self, path)
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.nodes} nodes, opset {self.opset}\n{self.contract}"
+        return f"{self.path or 'in memory'}: {self.nodes} nodes, opset {self.opset}\n{self.contract}"
 
 
 class Progress:
@@ -48,11 +60,13 @@ class Progress:
     def __init__(self, show: Callable[[str], None] | None):
         self.show = show
         self.timings: dict[str, float] = {}
+        self.current = ""  # the stage that is running, or that failed
 
     @contextmanager
     def stage(self, name: str, what: str):
         if self.show is not None:
             self.show(what)
+        self.current = name
         start = time.perf_counter()
         try:
             yield
@@ -63,7 +77,7 @@ class Progress:
 def export(
     model: torch.nn.Module,
     inputs: Any,
-    path: str | os.PathLike,
+    path: str | os.PathLike | None = None,
     *,
     dynamic_shapes: Any = None,
     input_names: list[str] | None = None,
@@ -73,13 +87,15 @@ def export(
     verify: bool = True,
     strict: bool = False,
     tolerance: float | None = None,
+    optimize: bool = True,
+    notes: Sequence[str] = (),
     progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:
     """Exports a PyTorch module to ONNX with every dimension dynamic that the model lets vary.
 
     model: the module, in eval mode, on the CPU.
     inputs: one example call (a tuple of positional or a dict of named arguments), or a list of several.
-    path: the .onnx file; large weights go to path + ".data".
+    path: the .onnx file; large weights go to path + ".data". None leaves no file: the result's model can be written.
     dynamic_shapes: as torch.export takes them; None finds out by itself. What is not mentioned stays fixed.
     input_names, output_names: names of the file's inputs and outputs, in order; by default the flat paths of the
         tensors (`input_ids`, `past_key_values.0.key`, `present.0.key`, `logits`).
@@ -88,6 +104,8 @@ def export(
     verify: run the file in ONNX Runtime and compare with eager at sizes that were never probed.
     strict: an assumption (a value the model read and that never varied) is an error.
     tolerance: largest difference allowed, scaled by max(1, |eager|); None: 1e-4 for float32, by dtype.
+    optimize: simplify and fuse the program before it is lowered.
+    notes: sentences for the contract, about what was done to the model before.
     progress: True prints the stages, a function is called with each.
 
     >>> result = fairlead.export(model, {"input_ids": ids}, "model.onnx")
@@ -100,7 +118,8 @@ def export(
 
 
 def locals_of(values: dict) -> dict:
-    names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance")
+    names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
+             "optimize", "notes")  # fmt: skip
     return {name: values[name] for name in names}
 
 
@@ -118,16 +137,23 @@ class _Export:
         self.staged = None  # files without their final name: whatever happens, they are discarded
         self.fixes = Fixes()
         self.probed = self.session = None
+        self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
+        self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
 
     def run(self) -> ExportResult:
         start = time.perf_counter()
-        self.path = check_request(self.model, self.path, self.options)
-        calls = self.calls = normalise(self.model, self.inputs)
-        self.call = base_call(calls)
-        try:
-            return self.settled_run(calls, start)
-        finally:
-            self.discard()
+        self.final = self.path is not None
+        with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+            self.path = check_request(self.model, self.path if self.final else f"{folder}/model.onnx", self.options)
+            calls = self.calls = normalise(self.model, self.inputs)
+            self.call = base_call(calls)
+            try:
+                return self.settled_run(calls, start)
+            except _core.FairleadError as error:
+                explain(error, self)
+                raise
+            finally:
+                self.discard()
 
     def discard(self) -> None:
         if self.staged is not None:
@@ -221,7 +247,7 @@ class _Export:
         def solved(runs: Runs):
             return _core.build_program(
                 session.core, runs.numbers, [s.name for s in probed.symbols], runs.values,
-                self.input_names, probed.shapes, names,
+                self.input_names, probed.shapes, names, self.options["optimize"],
             )  # fmt: skip
 
         runs = self.runs(session, probed)
@@ -262,9 +288,10 @@ class _Export:
     def staged_run(self, calls: list[Call], start: float) -> ExportResult:
         self.probed = None
         with RecordingSession(self.model) as session:
+            self.session = session
+            self.sizes_of, self.partings = {}, []
             with self.progress.stage("probe", "probing which dimensions may vary"):
                 probed = self.probed = self.probe(session, calls)
-                self.session = session
             count = session.core.op_count(probed.runs[0])
             with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"):
                 names = self.names(session, probed)
@@ -281,17 +308,23 @@ class _Export:
             with self.progress.stage("verify", "verifying in ONNX Runtime at sizes never probed"):
                 calls = [self.call] + [c for c in calls if c is not self.call]
                 verification = Verification(
-                    self.model, calls, probed, self.input_names, names, contract, self.options["tolerance"], self.path
-                )
+                    self.model, calls, probed, self.input_names, names, contract, self.options["tolerance"],
+                    self.path if self.final else "",
+                )  # fmt: skip
                 rows = verification.run(staged.path, session)
-        staged.add_metadata("fairlead.checked", contract.verified)
-        staged.commit()
+        record = record_of(self.model, contract, rows, probed)
+        for each in (model, staged):
+            each.add_metadata("fairlead.checked", contract.verified)
+            each.add_metadata("fairlead.report", record.text)
+        if self.final:
+            staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
         return ExportResult(
-            path=self.path, contract=contract, discrepancies=rows, timings=self.progress.timings,
+            path=self.path if self.final else "", contract=contract, discrepancies=rows, timings=self.progress.timings,
             nodes=model.node_count, operators=model.operators, runs=probed.trials,
-            recorded_operators=session.core.operators(probed.runs[0]),
+            recorded_operators=session.core.operators(probed.runs[0]), recorded_count=count,
             model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, opset=self.options["opset"],
+            model=model, record=record.facts,
         )  # fmt: skip
 
     # ---- probing --------------------------------------------------------------------------------
@@ -320,10 +353,13 @@ class _Export:
             if outcome.ok:
                 if self.first_outputs is None:
                     self.first_outputs = list(get_leaf_tensors(outcome.outputs))
+                self.sizes_of[outcome.run] = sizes
                 return outcome.run, False, "", outcome.visible
             if outcome.parted is not None:
                 _, before, now = outcome.parted
-                return -1, True, f"the model executes {now} where it executed {before}", True
+                reason = f"the model executes {now} where it executed {before}"
+                self.partings.append((sizes, reference, reason))
+                return -1, True, reason, True
             return -1, False, outcome.error, True
 
         return _core.probe(call.names, asked, sizes, trial)
@@ -378,6 +414,7 @@ class _Export:
                 {
                     "name": self.input_names[fixed.leaf], "axis": fixed.axis, "size": fixed.size,
                     "reason": self.fixes.fixed.get((fixed.leaf, fixed.axis), fixed.reason),
+                    "branches": (fixed.leaf, fixed.axis) in self.fixes.fixed or is_branch(fixed.reason),
                 }
             )  # fmt: skip
         contract.assumptions = merged(program.assumptions)
@@ -388,7 +425,7 @@ class _Export:
             for path, value in constants(self.call.named)
             if isinstance(value, str)
         ]
-        contract.notes += self.fixes.notes
+        contract.notes += [*self.options["notes"], *self.fixes.notes]
         contract.notes += [
             f"the file refuses {s.name} above {s.max}: there {s.reason}" for s in probed.symbols if s.other_above
         ]
@@ -400,10 +437,17 @@ class _Export:
         reads = [a for a in contract.assumptions if a["kind"] == "read"]
         if reads:
             text = "; ".join(f"{a['what']} (in {a['module'] or 'the model'} at {a['source']})" for a in reads)
-            raise _core.Diverged(
+            error = _core.Diverged(
                 f"[export] Expected no assumption about values because strict=True, got {len(reads)}: {text}. "
                 "Write the model without reading values, or export with strict=False."
             )
+            error.details = [a | {"kind": "assumption"} for a in reads]
+            raise error
+
+
+def is_branch(reason: str) -> bool:
+    """Whether a dimension is fixed because the model branches on it, not because the model refuses other sizes."""
+    return reason.startswith("the model executes ")
 
 
 def shown(names: list[str]) -> str:

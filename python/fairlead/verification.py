@@ -47,7 +47,7 @@ class Verification:
     output_names: list[str]
     contract: Contract
     tolerance: float | None
-    path: str  # the final name, for messages
+    path: str  # the final name, for messages; empty where the model stays in memory
 
     def run(self, staged: str, recording: RecordingSession) -> list[dict]:
         """One row per call that was checked; the contract is told. Raises where one differs."""
@@ -55,8 +55,7 @@ class Verification:
             session = OnnxSession(staged)
         except Exception as error:
             raise Discrepancy(
-                f"[verify] Expected a file that ONNX Runtime loads, got: {first_line(error)}. "
-                f"No file was written under {self.path}."
+                f"[verify] Expected a file that ONNX Runtime loads, got: {first_line(error)}. {self.nothing_written}"
             ) from error
         self.random = any(a["kind"] == "random" for a in self.contract.assumptions)
         self.state = ModelState(self.model)
@@ -70,9 +69,14 @@ class Verification:
                 continue
             rows.append(row)
             if not row["ok"]:
+                self.rows = rows
                 self.refuse(session, recording, setting, row)
         self.contract.verified = self.in_words(rows)
         return rows
+
+    @property
+    def nothing_written(self) -> str:
+        return f"No file was written under {self.path}." if self.path else "Nothing was exported."
 
     def settings(self):
         for number, call in enumerate(self.calls):
@@ -164,6 +168,7 @@ class Verification:
         smallest = {s.name: max(1, s.min) for s in self.probed.symbols}
         error.smallest = setting.kind == "unseen" and setting.sizes == smallest
         error.values = list(setting.sizes.values())
+        error.rows, error.at = self.rows, setting.tensors
         raise error
 
     def blamed(self, setting: Setting, fails: Callable[[Setting], bool]) -> list[int]:
@@ -199,7 +204,7 @@ class Verification:
             return recording.run(args, kwargs, self.probed.runs[0])
 
     def problem(self, recording: RecordingSession, setting: Setting, row: dict) -> Exception:
-        nothing = f"No file was written under {self.path}."
+        nothing = self.nothing_written
         outcome = self.recorded(recording, setting)
         if outcome.parted is not None:
             _, before, now = outcome.parted
