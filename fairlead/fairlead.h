@@ -22,3 +22,5 @@
 // onnx: the model that is written, and its writer.
 #include "fairlead/onnx/model.h"
 #include "fairlead/onnx/writer.h"
+// pt2: programs of torch.export, from an archive or from memory.
+#include "fairlead/pt2/import.h"

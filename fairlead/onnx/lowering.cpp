@@ -27,14 +27,14 @@ void refuse_missing(const fairlead::Graph& graph) {
     std::string_view module, source;
   };
   std::map<std::string, Missing> missing;
-  for (const fairlead::Node& node : graph.nodes) {
-    if (find_op(node.op) != nullptr) continue;
+  for_each_node(graph.nodes, [&](const fairlead::Node& node) {
+    if (find_op(node.op) != nullptr) return;
     Missing& m = missing[node.op];
     if (m.count++ == 0) {
       m.module = node.module;
       m.source = node.source;
     }
-  }
+  });
   if (missing.empty()) return;
   std::string text;
   for (const auto& [name, m] : missing) {
