@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 
 import torch
+from fairlead.record.operators import NEVER, OBSERVED, VIEW, define
 
 from fairlead import _core
-from fairlead.record.operators import NEVER, OBSERVED, VIEW, define
 
 TARGET = Path(__file__).resolve().parent.parent / "fairlead/pt2/aten_schemas.cpp"
 

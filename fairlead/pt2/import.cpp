@@ -79,6 +79,11 @@ void Importer::name_inputs(dom::object module) {
   }
   input_paths_ = input_names(std::string_view(call["in_spec"]), parameters);
   output_paths_ = output_paths(std::string_view(call["out_spec"]));
+  for (const char* key : {"in_spec", "out_spec"}) {
+    for (std::string& name : tree_classes(std::string_view(call[key]))) {
+      result_.classes.push_back(std::move(name));
+    }
+  }
 }
 
 // Symbols of the inputs' sizes, in a pool of their own first: what guards tie is not to be a symbol
@@ -129,19 +134,33 @@ void Importer::find_symbols(Scope& scope, dom::object program, dom::object json)
     if (!places.contains(id)) order.push_back(id);
   }
   const std::vector<Expr> solved = solve_guards(own, guards, program);
+  const auto known = [&](SymbolId id) -> const std::string* {
+    const auto at = places.find(id);
+    if (at == places.end()) return nullptr;
+    const auto given = dim_names_.find({at->second.input, at->second.axis});
+    return given == dim_names_.end() ? nullptr : &given->second;
+  };
   std::set<std::string> taken;
+  std::vector<std::pair<std::string, std::string>> sums;  // torch's name, what it is known to be
   for (const SymbolId id : order) {
     if (id < solved.size() && solved[id] != nullptr) continue;
+    if (const std::string* text = known(id)) {
+      const bool plain = text->find_first_of(" +-*/(") == std::string::npos;
+      if (!plain || taken.contains(*text)) {
+        sums.emplace_back(own.symbols()[id].name, *text);
+        continue;
+      }
+    }
     ImportedSymbol found;
     found.torch_name = own.symbols()[id].name;
     found.name = found.torch_name;
     if (const auto at = places.find(id); at != places.end()) {
       const Place& place = at->second;
-      const auto given = dim_names_.find({place.input, place.axis});
-      found.name = given != dim_names_.end() ? given->second
-                   : place.input < input_paths_.size()
-                       ? symbol_name(input_paths_[place.input], place.axis, place.rank)
-                       : found.name;
+      if (const std::string* text = known(id)) {
+        found.name = *text;
+      } else if (place.input < input_paths_.size()) {
+        found.name = symbol_name(input_paths_[place.input], place.axis, place.rank);
+      }
     }
     const std::string stem = found.name;
     for (int k = 2; !taken.insert(found.name).second; ++k)
@@ -157,18 +176,26 @@ void Importer::find_symbols(Scope& scope, dom::object program, dom::object json)
     symbols_.emplace(found.torch_name, e);
     result_.symbols.push_back(std::move(found));
   }
-  // Expressions of the first pool are read again over the graph's symbols, by the names of both.
+  for (const auto& [name, text] : sums) {
+    const std::size_t before = pool().symbols().size();
+    const Expr e = pool().parse(text);
+    if (pool().symbols().size() != before) {
+      fail(ErrorCode::kInvalidInput,
+           "Expected sizes made of the sizes of inputs, got '" + text + "'");
+    }
+    symbols_.emplace(name, e);
+  }
+  // What guards solved is read again over the graph's symbols, by their names.
+  const std::size_t count = own.symbols().size();
+  std::vector<Expr> renamed(count, nullptr);
+  for (SymbolId k = 0; k < count; ++k) {
+    const auto it = symbols_.find(own.symbols()[k].name);
+    if (it != symbols_.end()) renamed[k] = own.parse(pool().to_string(it->second));
+  }
   for (SymbolId id = 0; id < solved.size(); ++id) {
     if (solved[id] == nullptr) continue;
-    std::vector<Expr> torch_names(own.symbols().size(), nullptr);
-    for (SymbolId k = 0; k < own.symbols().size(); ++k) {
-      const auto it = symbols_.find(own.symbols()[k].name);
-      if (it != symbols_.end() && (k >= solved.size() || solved[k] == nullptr)) {
-        torch_names[k] = own.symbol(pool().to_string(it->second));
-      }
-    }
-    const std::string text = own.to_string(own.substitute(solved[id], torch_names));
-    symbols_[own.symbols()[id].name] = pool().parse(text);
+    const Expr e = own.substitute(solved[id], renamed);
+    symbols_[own.symbols()[id].name] = pool().parse(own.to_string(e));
   }
 }
 

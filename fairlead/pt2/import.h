@@ -45,11 +45,12 @@ struct Imported {
   // Per user input of the program, in its order: the graph's input, or -1 for a number or None.
   std::vector<std::int32_t> user_inputs;
   std::string torch_version;
+  std::vector<std::string> classes;  // of containers among its inputs and outputs
   std::shared_ptr<const void> file;  // where tensors are borrowed from a file: keeps it mapped
 };
 
-// Names for sizes by where they stand: (input, axis) -> "batch". Others are found from the inputs'
-// names.
+// What is known of sizes by where they stand: (user input, axis) -> "batch", "past + sequence".
+// Sizes of one name are one symbol. Others are named after the inputs they stand in.
 using DimNames = std::map<std::pair<std::size_t, std::size_t>, std::string>;
 
 // Throws Error(kParse) where the text is not a program, Error(kUnsupported) where its version or a

@@ -58,6 +58,25 @@ std::string_view optional_name(dom::element json) {
   return json["as_tensor"]["name"].get(name) == simdjson::SUCCESS ? name : std::string_view();
 }
 
+// Operators with dropout in them draw nothing when it is off.
+bool draws(const Node& node) {
+  const auto off = [&](std::size_t k) {
+    const Arg& arg = node.args[k];
+    return arg.expr == nullptr && (arg.kind == ArgKind::kBool || arg.kind == ArgKind::kFloat) &&
+           arg.number == 0;
+  };
+  if (node.op == "aten.dropout.default" || node.op == "aten.feature_dropout.default" ||
+      node.op == "aten.alpha_dropout.default" || node.op == "aten.native_dropout.default") {
+    return !off(1) && !off(2);
+  }
+  if (node.op == "aten.scaled_dot_product_attention.default") return !off(4);
+  if (node.op == "aten.lstm.input" || node.op == "aten.gru.input" ||
+      node.op == "aten.rnn_tanh.input" || node.op == "aten.rnn_relu.input") {
+    return !off(5) && !off(6);
+  }
+  return true;
+}
+
 bool is_read(std::string_view op) {
   return op == "aten.item.default" || op == "aten._local_scalar_dense.default";
 }
@@ -189,7 +208,7 @@ void Importer::add_operator(Scope& scope, dom::object json, const SchemaRow* sch
   node.module = module_;
   node.source = source_;
   node.args = arguments(scope, json, schema);
-  node.random = schema != nullptr && schema->random;
+  node.random = schema != nullptr && schema->random && draws(node);
   const auto given_name = [&](std::size_t at) -> std::string_view {
     const std::vector<Param> params = params_of(*schema);
     for (const dom::element input : dom::array(json["inputs"])) {

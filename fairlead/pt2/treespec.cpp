@@ -95,6 +95,10 @@ class Reader {
     return std::move(leaves_);
   }
 
+  [[nodiscard]] std::vector<std::string> classes() const {
+    return {classes_.begin(), classes_.end()};
+  }
+
  private:
   [[nodiscard]] static std::string_view type_of(dom::element tree) {
     std::string_view type;
@@ -125,6 +129,7 @@ class Reader {
       leaves_.push_back(path);
       return;
     }
+    if (!type.starts_with("builtins.")) classes_.emplace(type);
     const dom::array inner = children(tree);
     std::size_t count = 0;
     for (const dom::element child : inner) {
@@ -192,11 +197,13 @@ class Reader {
 
   const std::vector<std::string>* parameters_;
   std::vector<std::string> leaves_;
+  std::set<std::string> classes_;
 };
 
-std::vector<std::string> read(std::string_view text, const std::vector<std::string>* parameters) {
+template <typename Use>
+auto checked(const Use& use) {
   try {
-    return Reader(parameters).read(text);
+    return use();
   } catch (const simdjson::simdjson_error& error) {
     throw Error(ErrorCode::kParse, std::string("[pt2] Expected the tree of the program's inputs or "
                                                "outputs, got another text: ") +
@@ -208,10 +215,20 @@ std::vector<std::string> read(std::string_view text, const std::vector<std::stri
 
 std::vector<std::string> input_names(std::string_view in_spec,
                                      const std::vector<std::string>& parameters) {
-  return read(in_spec, &parameters);
+  return checked([&] { return Reader(&parameters).read(in_spec); });
 }
 
-std::vector<std::string> output_paths(std::string_view out_spec) { return read(out_spec, nullptr); }
+std::vector<std::string> output_paths(std::string_view out_spec) {
+  return checked([&] { return Reader(nullptr).read(out_spec); });
+}
+
+std::vector<std::string> tree_classes(std::string_view spec) {
+  return checked([&] {
+    Reader reader(nullptr);
+    (void)reader.read(spec);
+    return reader.classes();
+  });
+}
 
 std::vector<std::string> output_names(const std::vector<std::string>& paths,
                                       const std::vector<std::string>& inputs) {
