@@ -41,8 +41,8 @@ std::string source_line(std::string_view trace) {
     const std::size_t number = end + kLine.size();
     std::size_t stop = number;
     while (stop < trace.size() && trace[stop] >= '0' && trace[stop] <= '9') ++stop;
-    const bool of_torch =
-        file.starts_with("torch/") || file.find("/torch/") != std::string_view::npos;
+    const bool of_torch = file.starts_with("torch/") || file.starts_with('<') ||
+                          file.find("/torch/") != std::string_view::npos;
     if (!of_torch || found.empty()) {
       const std::size_t slash = file.rfind('/');
       const std::string_view name = slash == std::string_view::npos ? file : file.substr(slash + 1);
