@@ -24,6 +24,7 @@ from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import DYNAMIC, LARGEST, STATIC, requests
 from fairlead.inputs import Call, base_call, normalise
 from fairlead.record.session import DTYPES, RecordingSession
+from fairlead.record.state import ModelState
 from fairlead.verification import Setting, Verification, first_line
 
 TRACERS = ("observe", "torch.export")
@@ -155,17 +156,15 @@ def imported(program: torch.export.ExportedProgram, shapes: list[list[str]]):
     return _core.import_program(json, given, shapes), held
 
 
-def decomposed(program: torch.export.ExportedProgram, error: Exception) -> torch.export.ExportedProgram | None:
-    """The program with the operators that `error` names taken apart by PyTorch; None where it cannot."""
+def to_take_apart(error: Exception) -> dict:
+    """The operators that `error` names and that PyTorch can take apart, with its rules."""
     table = torch.export.default_decompositions()
-    chosen = {op: rule for op, rule in table.items() if f" {op} (" in str(error)}
-    if not chosen:
-        return None
+    return {op: rule for op, rule in table.items() if f" {op} (" in str(error)}
+
+
+def taken_apart(program: torch.export.ExportedProgram, rules: dict) -> torch.export.ExportedProgram:
     with register_flattening_functions(), quiet(), torch.no_grad():
-        try:
-            return program.run_decompositions(chosen)
-        except Exception:
-            return None
+        return program.run_decompositions(rules)
 
 
 # ---- exporting -------------------------------------------------------------------------------------------
@@ -267,16 +266,19 @@ class ProgramExport:
         return [known.get(id(leaf), []) for leaf in leaves]
 
     def lowered(self):
-        try:
-            return self.core.lower(self.options["opset"])
-        except _core.Unsupported as error:
-            self.open_program()
-            simpler = decomposed(self.program, error)
-            if simpler is None:
-                raise
-            self.core, self.held = imported(simpler, self.shapes)
-            self.rename()
-            return self.core.lower(self.options["opset"])
+        """What has no lowering is taken apart by PyTorch, and so is what that gives, as long as there is something."""
+        rules: dict = {}
+        while True:
+            try:
+                return self.core.lower(self.options["opset"])
+            except _core.Unsupported as error:
+                more = {op: rule for op, rule in to_take_apart(error).items() if op not in rules}
+                if not more:
+                    raise
+                rules |= more
+                self.open_program()
+                self.core, self.held = imported(taken_apart(self.program, rules), self.shapes)
+                self.rename()
 
     def open_program(self) -> None:
         """A program from a file is loaded by torch too where it has to run, or to be taken apart."""
@@ -359,12 +361,15 @@ class ProgramExport:
         """
         with register_flattening_functions(), quiet(), torch.no_grad():
             module = self.program.module()
+            state = ModelState(module)  # its buffers are the program's own
             args, kwargs = example.with_tensors([t.clone() for t in example.tensors])
             try:
                 module(*args, **kwargs)
             except (AssertionError, AttributeError, TypeError):
-                return self.program.module(check_guards=False)
-            return self.program.module()
+                module = self.program.module(check_guards=False)
+            finally:
+                state.restore()
+            return module
 
     def example(self) -> ProgramCall:
         """The program's own example; where it has none, made up at the sizes it was exported with."""

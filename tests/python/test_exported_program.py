@@ -107,7 +107,7 @@ def test_named_dims_are_kept_and_tie_inputs(tmp_path):
 
     path = tmp_path / "sum.onnx"
     result = fairlead.export(
-        Sum(), (torch.rand(3, 4), torch.rand(3, 6)), path, tracer="torch.export",
+        Sum().eval(), (torch.rand(3, 4), torch.rand(3, 6)), path, tracer="torch.export",
         dynamic_shapes={"x": {0: "rows", 1: "left"}, "y": {0: "rows", 1: Dim("right", min=2, max=9)}},
     )  # fmt: skip
     assert [i["shape"] for i in result.contract.inputs] == [["rows", "left"], ["rows", "right"]]
@@ -309,7 +309,11 @@ def test_llama_with_its_cache(tmp_path):
               "past_key_values": cache}  # fmt: skip
     result = fairlead.export(model, inputs, tmp_path / "llama.onnx", tracer="torch.export")
     names = [i["name"] for i in result.contract.inputs]
-    assert names == ["input_ids", "attention_mask", *(f"past_key_values.{k}.{w}" for k in (0, 1) for w in ("key", "value"))]
+    assert names == [
+        "input_ids",
+        "attention_mask",
+        *(f"past_key_values.{k}.{w}" for k in (0, 1) for w in ("key", "value")),
+    ]
     shapes = {i["name"]: i["shape"] for i in result.contract.inputs}
     assert shapes["past_key_values.0.key"][2] == shapes["past_key_values.1.value"][2] == "past"
     assert "present.1.value" in [o["name"] for o in result.contract.outputs]
@@ -394,7 +398,9 @@ def test_wrong_requests(mlp, tmp_path):
             return x + 1 if bool(x.sum() > 0) else x
 
     with pytest.raises(fairlead.Unsupported, match="Expected a model that torch.export can trace") as caught:
-        fairlead.export(Reads(), (torch.rand(2, 4),), tmp_path / "x.onnx", tracer="torch.export", dynamic_shapes=(None,))
+        fairlead.export(
+            Reads().eval(), (torch.rand(2, 4),), tmp_path / "x.onnx", tracer="torch.export", dynamic_shapes=(None,)
+        )
     assert "\n" not in str(caught.value)
 
 
