@@ -1,4 +1,4 @@
-"""The second way in: programs of torch.export, in memory or from a .pt2 file, and models that torch.export traces first.
+"""The second way in: programs of torch.export, in memory or from a .pt2 file, and models that it traces first.
 
 1. A program in memory is handed to the core as the JSON of torch's own serializer, with its tensors by address.
 2. The core reads it (also straight from the archive), lowers it and writes the file.

@@ -1,8 +1,10 @@
 """Programs of torch.export, in memory and from .pt2 files: the second way in."""
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import onnxruntime
@@ -16,6 +18,7 @@ from torch._higher_order_ops import scan, while_loop
 import fairlead
 from fairlead import _core
 
+ROOT = Path(__file__).parent.parent.parent
 Dim = torch.export.Dim
 BATCH = Dim("batch", min=2, max=64)
 
@@ -95,7 +98,7 @@ def test_a_model_traced_by_torch_export_varies_what_the_prober_found(tmp_path):
     ).eval()  # fmt: skip
     path = tmp_path / "conv.onnx"
     result = fairlead.export(model, (torch.rand(2, 3, 8, 8),), path, tracer="torch.export")
-    assert [s["name"] for s in result.contract.symbols][0] == "batch"
+    assert result.contract.symbols[0]["name"] == "batch"
     assert result.contract.inputs[0]["shape"][1] == "3"
     agrees(path, model, (torch.rand(5, 3, 9, 12),), (torch.rand(2, 3, 6, 7),))
 
@@ -193,7 +196,8 @@ def test_operators_that_torch_takes_apart(tmp_path):
             a, b = x.chunk(2, 1)
             c = torch.movedim(x.unflatten(1, (2, 2)), 1, 2).narrow(1, 0, 1).flatten(1)
             d = torch.nn.functional.one_hot(x.argmax(1), 4).to(x.dtype)
-            return torch.hstack([a.expand_as(b), c.tile((1, 2)), d, x.mT.mT])
+            e = torch.einsum("ij,kj->ik", x, x).sum(1, keepdim=True)
+            return torch.hstack([a.expand_as(b), c.tile((1, 2)), d, e, x.mT.mT])
 
     path = tmp_path / "composite.onnx"
     program = torch.export.export(Composite(), (torch.rand(3, 4),), dynamic_shapes=({0: BATCH},))
@@ -274,7 +278,9 @@ def test_control_flow(model, operator, calls, tmp_path):
 
 # ---- Transformers ----------------------------------------------------------------------------------------
 
-TINY = dict(vocab_size=50, hidden_size=16, num_hidden_layers=2, num_attention_heads=2, intermediate_size=32)
+TINY = {
+    "vocab_size": 50, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32,
+}  # fmt: skip
 
 
 def test_bert(tmp_path):
@@ -409,6 +415,26 @@ def test_names_can_be_given(mlp, tmp_path):
     assert result.contract.inputs[0]["name"] == "features"
     session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"))
     assert [session.get_inputs()[0].name, session.get_outputs()[0].name] == ["features", "scores"]
+
+
+# ---- documentation ---------------------------------------------------------------------------------------
+
+
+def test_the_code_in_the_documentation_runs(tmp_path, monkeypatch):
+    text = (ROOT / "docs" / "exported_program.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert blocks
+    monkeypatch.chdir(tmp_path)
+    for block in blocks:
+        exec(block, {})
+    assert {p.name for p in tmp_path.glob("*.onnx")} == {"from_memory.onnx", "from_file.onnx", "model.onnx"}
+
+
+def test_the_table_of_schemas_is_what_torch_says():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "aten_schemas.py"), "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
 
 
 # ---- command line ----------------------------------------------------------------------------------------
