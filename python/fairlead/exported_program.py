@@ -128,7 +128,7 @@ def dims_to_vary(job) -> tuple[list[list[str]], list[list[tuple]]]:
 
 
 def imported(program: torch.export.ExportedProgram, shapes: list[list[str]]):
-    """The program in the core, and what it borrows."""
+    """The program in the core, which keeps the tensors that it borrows."""
     from torch._export.serde.serialize import serialize
 
     tensors = {**program.state_dict, **{k: v for k, v in program.constants.items() if isinstance(v, torch.Tensor)}}
@@ -153,7 +153,7 @@ def imported(program: torch.export.ExportedProgram, shapes: list[list[str]]):
         )
         for name, t in held.items()
     ]
-    return _core.import_program(json, given, shapes), held
+    return _core.import_program(json, given, shapes, held)
 
 
 def to_take_apart(error: Exception) -> dict:
@@ -219,12 +219,11 @@ class ProgramExport:
 
     def __init__(self, job):
         self.job, self.options, self.progress = job, job.options, job.progress
-        self.program = self.core = self.held = None
+        self.program = self.core = None
 
     def run(self, start: float):
         with self.progress.stage("import", "reading the exported program"):
             self.load()
-        core = self.core
         self.rename()
         contract = self.contract()
         self.job.refuse_assumptions(contract)
@@ -234,12 +233,14 @@ class ProgramExport:
         with self.progress.stage("write", f"writing {self.job.path}"):
             staged = self.job.staged = model.write(self.job.path, self.options["external_data"])
         rows = self.verify(staged, contract) if self.options["verify"] else []
-        staged.add_metadata("fairlead.checked", contract.verified)
-        staged.commit()
+        for each in (model, staged):
+            each.add_metadata("fairlead.checked", contract.verified)
+        if self.job.final:
+            staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
         return {
             "contract": contract, "discrepancies": rows, "nodes": model.node_count, "operators": model.operators,
-            "model_bytes": staged.model_bytes, "external_bytes": staged.external_bytes, "program": core,
+            "model_bytes": staged.model_bytes, "external_bytes": staged.external_bytes, "model": model,
         }  # fmt: skip
 
     def load(self) -> None:
@@ -256,7 +257,7 @@ class ProgramExport:
             shapes, asked = dims_to_vary(job)
             self.program = traced(model, job.calls, job.call, shapes, asked)
             self.shapes = self.by_user_input(job.call, shapes)
-        self.core, self.held = imported(self.program, self.shapes)
+        self.core = imported(self.program, self.shapes)
 
     def by_user_input(self, call: Call, shapes: list[list[str]]) -> list[list[str]]:
         """Names of sizes in the order of the program's inputs, which is torch's and not always ours."""
@@ -277,7 +278,7 @@ class ProgramExport:
                     raise
                 rules |= more
                 self.open_program()
-                self.core, self.held = imported(taken_apart(self.program, rules), self.shapes)
+                self.core = imported(taken_apart(self.program, rules), self.shapes)
                 self.rename()
 
     def open_program(self) -> None:

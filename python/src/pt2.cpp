@@ -41,7 +41,8 @@ using TensorTuple = std::tuple<std::string, std::string, std::uintptr_t, std::ve
                                std::vector<std::int64_t>>;
 
 std::unique_ptr<ImportedHandle> import(nb::bytes json, const std::vector<TensorTuple>& given,
-                                       const std::vector<std::vector<std::string>>& shapes) {
+                                       const std::vector<std::vector<std::string>>& shapes,
+                                       nb::object /*owner*/) {
   pt2::Tensors tensors;
   for (const auto& [name, dtype, address, dims, strides] : given) {
     const auto parsed = parse_dtype(dtype);
@@ -124,8 +125,9 @@ void init_pt2(nb::module_& m) {
           },
           "inputs"_a, "outputs"_a);
   m.def("read_pt2", &read, "path"_a, "Reads the archive that torch.export.save writes.");
-  m.def("import_program", &import, "json"_a, "tensors"_a, "shapes"_a,
-        "Imports the JSON of torch's serializer; tensors by address, kept alive by the caller.");
+  m.def("import_program", &import, "json"_a, "tensors"_a, "shapes"_a, "owner"_a,
+        nb::keep_alive<0, 4>(),
+        "Imports the JSON of torch's serializer; tensors by address, kept alive with `owner`.");
 }
 
 }  // namespace fairlead::python

@@ -81,13 +81,21 @@ def test_the_contract_has_the_range_constraints(mlp, tmp_path):
     assert all(2 <= row["sizes"]["batch"] <= 64 and row["sizes"]["batch"] != 3 for row in unseen(result))
 
 
-def test_weights_are_not_copied(mlp):
+def test_weights_are_not_copied(mlp, tmp_path):
     """The core is given addresses: what is written afterwards is what the tensors hold then."""
     from fairlead.exported_program import imported
 
-    core, held = imported(mlp[1], [])
-    assert held["layers.0.weight"].data_ptr() == mlp[0].layers[0].weight.data_ptr()
-    assert "aten.linear.default" in core.text()
+    program = torch.export.export(Mlp().eval(), (torch.rand(3, 4),))
+    core = imported(program, [])
+    with torch.no_grad():
+        for tensor in program.state_dict.values():
+            tensor.zero_()
+    del program, tensor
+    core.lower(20).write(str(tmp_path / "m.onnx"), "never").commit()
+    np.testing.assert_array_equal(run(tmp_path / "m.onnx", torch.rand(3, 4))[0], np.zeros((3, 2), np.float32))
+    result = fairlead.export(mlp[1])
+    assert result.path == ""
+    assert result.model.node_count == result.nodes
 
 
 def test_a_model_traced_by_torch_export_varies_what_the_prober_found(tmp_path):
@@ -353,7 +361,7 @@ def test_files_that_are_no_programs(archive, tmp_path):
     assert "schema version 8, got version 9" in refused(tmp_path, newer, fairlead.Unsupported)
     missing = archive.replace(b'"path_name": "weight_1"', b'"path_name": "weight_7"')
     assert "weight_7, got no such entry" in refused(tmp_path, missing, fairlead.InvalidInput)
-    with pytest.raises(fairlead.WriteError, match="Could not read 'none.pt2'"):
+    with pytest.raises(fairlead.WriteError, match=r"Could not read 'none\.pt2'"):
         fairlead.export("none.pt2", tmp_path / "x.onnx")
 
 
@@ -367,12 +375,13 @@ def test_any_cut_or_flipped_byte_is_one_error_or_a_program(archive, tmp_path, da
         damaged[at] = data.draw(st.integers(0, 255))
     path = tmp_path / "any.pt2"
     path.write_bytes(damaged)
+    message = ""
     try:
         _core.read_pt2(str(path))
-    except fairlead.InternalError:
-        raise
     except fairlead.FairleadError as error:
-        assert "\n" not in str(error)
+        assert not isinstance(error, fairlead.InternalError), error  # noqa: PT017 - reading may also succeed
+        message = str(error)
+    assert "\n" not in message
 
 
 def test_an_operator_without_a_lowering_is_named(tmp_path):
@@ -392,10 +401,8 @@ def test_an_operator_without_a_lowering_is_named(tmp_path):
 
 def test_wrong_requests(mlp, tmp_path):
     model, program = mlp
-    with pytest.raises(fairlead.InvalidInput, match='Expected tracer "observe" or "torch.export", got \'jit\''):
+    with pytest.raises(fairlead.InvalidInput, match=r'Expected tracer "observe" or "torch\.export", got'):
         fairlead.export(model, (torch.rand(2, 4),), tmp_path / "x.onnx", tracer="jit")
-    with pytest.raises(fairlead.InvalidInput, match="got no path"):
-        fairlead.export(model, (torch.rand(2, 4),))
     with pytest.raises(fairlead.InvalidInput, match="Expected 1 input_names, one per tensor"):
         fairlead.export(program, tmp_path / "x.onnx", input_names=["a", "b"])
 
@@ -403,7 +410,7 @@ def test_wrong_requests(mlp, tmp_path):
         def forward(self, x):
             return x + 1 if bool(x.sum() > 0) else x
 
-    with pytest.raises(fairlead.Unsupported, match="Expected a model that torch.export can trace") as caught:
+    with pytest.raises(fairlead.Unsupported, match=r"Expected a model that torch\.export can trace") as caught:
         fairlead.export(
             Reads().eval(), (torch.rand(2, 4),), tmp_path / "x.onnx", tracer="torch.export", dynamic_shapes=(None,)
         )

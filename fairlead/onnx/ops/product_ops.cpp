@@ -104,8 +104,8 @@ void lower_einsum(Lowering& b) {
     // Letters of both cases are different in PyTorch and not in every runtime.
     if (c >= 'A' && c <= 'Z') b.unsupported("an equation with capital letters");
   }
-  const Dtype wide = dtype_size(b.out_dtype()) < 4 && is_float(b.out_dtype()) ? Dtype::kFloat32
-                                                                              : b.out_dtype();
+  const Dtype wide =
+      dtype_size(b.out_dtype()) < 4 && is_float(b.out_dtype()) ? Dtype::kFloat32 : b.out_dtype();
   Inputs inputs = b.ins(1);
   for (Val& v : inputs) v = b.cast(v, wide);
   b.result(b.op("Einsum", inputs, {attr("equation", std::string_view(equation))}));
