@@ -155,6 +155,9 @@ class Lowering {
   [[nodiscard]] std::shared_ptr<Graph> body(std::vector<TensorInfo> inputs,
                                             const std::function<Inputs(const Inputs&)>& build);
 
+  // The nodes of a body of the node at hand, emitted here on these inputs; its results.
+  [[nodiscard]] Inputs inline_body(const Body& body, const Inputs& inputs);
+
   [[nodiscard]] Dtype dtype_of(Val v) const { return model_.tensors[v.id].dtype; }
   // The constant bytes behind v, or nullptr: initializers of the model and emitted constants.
   [[nodiscard]] const TensorData* data_of(Val v) const;

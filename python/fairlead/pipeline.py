@@ -15,6 +15,7 @@ import torch
 from fairlead import _core
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import requests
+from fairlead.exported_program import ProgramExport, check_tracer, is_program
 from fairlead.fixes import Fixes, reason_of, setting_of
 from fairlead.inputs import Call, base_call, constants, normalise, other_integers, resized
 from fairlead.leaves import get_leaf_tensors, output_names
@@ -75,10 +76,11 @@ class Progress:
 
 
 def export(
-    model: torch.nn.Module,
-    inputs: Any,
+    model: Any,
+    inputs: Any = None,
     path: str | os.PathLike | None = None,
     *,
+    tracer: str = "observe",
     dynamic_shapes: Any = None,
     input_names: list[str] | None = None,
     output_names: list[str] | None = None,
@@ -93,9 +95,11 @@ def export(
 ) -> ExportResult:
     """Exports a PyTorch module to ONNX with every dimension dynamic that the model lets vary.
 
-    model: the module, in eval mode, on the CPU.
+    model: the module, in eval mode, on the CPU; or a program of torch.export, or the name of a .pt2 file with one:
+        then export(program, path), with no inputs.
     inputs: one example call (a tuple of positional or a dict of named arguments), or a list of several.
     path: the .onnx file; large weights go to path + ".data". None leaves no file: the result's model can be written.
+    tracer: "observe" runs the model at several sizes and records it; "torch.export" traces it symbolically first.
     dynamic_shapes: as torch.export takes them; None finds out by itself. What is not mentioned stays fixed.
     input_names, output_names: names of the file's inputs and outputs, in order; by default the flat paths of the
         tensors (`input_ids`, `past_key_values.0.key`, `present.0.key`, `logits`).
@@ -114,7 +118,13 @@ def export(
     show = (
         progress if callable(progress) else (lambda what: print(f"fairlead: {what}", flush=True)) if progress else None
     )
-    return _Export(model, inputs, path, locals_of(locals()), Progress(show)).run()
+    options = locals_of(locals())
+    check_tracer(tracer)
+    if is_program(model):
+        path = inputs if path is None else path
+        return _Export(model, None, path, options, Progress(show)).run_program()
+    job = _Export(model, inputs, path, options, Progress(show))
+    return job.run_program() if tracer == "torch.export" else job.run()
 
 
 def locals_of(values: dict) -> dict:
@@ -154,6 +164,20 @@ class _Export:
                 raise
             finally:
                 self.discard()
+
+    def run_program(self) -> ExportResult:
+        """The second way in: a program that torch.export made, or is asked to make."""
+        start = time.perf_counter()
+        self.final = self.path is not None
+        with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+            self.path = check_request(self.model, self.path if self.final else f"{folder}/model.onnx", self.options)
+            try:
+                found = ProgramExport(self).run(start)
+            finally:
+                self.discard()
+        return ExportResult(
+            path=self.path if self.final else "", timings=self.progress.timings, opset=self.options["opset"], **found
+        )
 
     def discard(self) -> None:
         if self.staged is not None:

@@ -95,12 +95,15 @@ class Verification:
         tamer = [v if t.is_floating_point() else t for t, v in zip(plain, tensors, strict=True)]
         return Setting("unseen", ", ".join(f"{k} = {v}" for k, v in sizes.items()), tensors, sizes, tamer)
 
+    def run_eager(self, args: tuple, kwargs: dict) -> list[torch.Tensor]:
+        return eager(self.model, args, kwargs)
+
     def check(self, session: OnnxSession, setting: Setting) -> dict | None:
         """The row of a setting; None where eager refuses sizes that were made up."""
         args, kwargs = self.calls[0].with_tensors([t.clone() for t in setting.tensors])
         try:
             start = time.perf_counter()
-            expected = eager(self.model, args, kwargs)
+            expected = self.run_eager(args, kwargs)
             eager_seconds = time.perf_counter() - start
         except Exception as error:
             if setting.tamer is not None:

@@ -16,6 +16,7 @@
 #include "fairlead/passes/dead_code.h"
 #include "fairlead/passes/passes.h"
 #include "fairlead/trace/program.h"
+#include "program_handle.h"
 #include "recorder.h"
 
 namespace fairlead::python {
@@ -23,11 +24,6 @@ namespace fairlead::python {
 using namespace nb::literals;
 
 namespace {
-
-// The program with the expressions' pool; keeps the recorder alive, whose runs hold the constants.
-struct ProgramHandle {
-  Program program;
-};
 
 struct ModelHandle {
   onnx::Model model;
@@ -81,9 +77,12 @@ nb::list ignored_inputs(const ProgramHandle& h) {
     if (a.kind == ArgKind::kValue) used[a.value] = true;
     for (const Arg& item : a.items) self(self, item);
   };
-  for (const Node& node : graph.nodes) {
+  for_each_node(graph.nodes, [&](const Node& node) {
     for (const Arg& a : node.args) use(use, a);
-  }
+    for (const Body& body : node.bodies) {
+      for (const ValueId id : body.outputs) used[id] = true;
+    }
+  });
   for (const ValueId id : graph.outputs) used[id] = true;
   // Values that the model read decide sizes.
   for (std::size_t k = 0; k < graph.symbol_sources.size(); ++k) {
@@ -162,11 +161,11 @@ void init_export(nb::module_& m) {
             for (const Assumption& a : h.program.assumptions) {
               list.append(nb::make_tuple(a.kind, a.what, a.module, a.source));
             }
-            for (const Node& node : h.program.graph.nodes) {
-              if (!node.random) continue;
+            for_each_node(h.program.graph.nodes, [&](const Node& node) {
+              if (!node.random) return;
               list.append(nb::make_tuple("random", node.op + " draws random numbers",
                                          std::string(node.module), std::string(node.source)));
-            }
+            });
             return list;
           })
       .def_prop_ro("written_inputs",
