@@ -120,11 +120,10 @@ def export(
     )
     options = locals_of(locals())
     check_tracer(tracer)
-    if is_program(model):
-        path = inputs if path is None else path
-        return _Export(model, None, path, options, Progress(show)).run_program()
+    if is_program(model, inputs, path):
+        return _Export(model, None, inputs if path is None else path, options, Progress(show)).run_program(None)
     job = _Export(model, inputs, path, options, Progress(show))
-    return job.run_program() if tracer == "torch.export" else job.run()
+    return job.run_program(model) if tracer == "torch.export" else job.run()
 
 
 def locals_of(values: dict) -> dict:
@@ -165,12 +164,12 @@ class _Export:
             finally:
                 self.discard()
 
-    def run_program(self) -> ExportResult:
+    def run_program(self, model: torch.nn.Module | None) -> ExportResult:
         """The second way in: a program that torch.export made, or is asked to make."""
         start = time.perf_counter()
         self.final = self.path is not None
         with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
-            self.path = check_request(self.model, self.path if self.final else f"{folder}/model.onnx", self.options)
+            self.path = check_request(model, self.path if self.final else f"{folder}/model.onnx", self.options)
             try:
                 found = ProgramExport(self).run(start)
             finally:
