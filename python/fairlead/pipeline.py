@@ -19,6 +19,7 @@ from fairlead.inputs import Call, base_call, normalise, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.request import DEFAULT_OPSET, check_request
+from fairlead.runtime_check import OnnxSession
 from fairlead.verification import Verification
 
 
@@ -191,32 +192,47 @@ class _Export:
                 runs, values = self.runs(session, probed)
                 program = _core.build_program(
                     session.core, runs, [s.name for s in probed.symbols], values,
-                    self.input_names, probed.shapes, names,
+                    self.input_names, probed.shapes, names, self.as_recorded,
                 )  # fmt: skip
             contract = self.contract(program, probed, names)
             self.refuse_assumptions(contract)
-            with self.progress.stage("lower", "lowering to ONNX"):
-                model = program.lower(self.options["opset"])
-                model.add_metadata("fairlead.contract", contract.text(checked=False))
-            with self.progress.stage("write", f"writing {self.path}"):
-                staged = self.staged = model.write(self.path, self.options["external_data"])
+            staged = self.staged = self.make(program, contract)
         rows = []
         if self.options["verify"]:
-            with self.progress.stage("verify", "verifying in ONNX Runtime at sizes never probed"):
+            with self.progress.stage("verify", f"verifying in {self.runtime} at sizes never probed"):
                 calls = [self.call] + [c for c in calls if c is not self.call]
                 verification = Verification(
-                    self.model, calls, probed, self.input_names, names, contract, self.options["tolerance"], self.path
-                )
+                    self.model, calls, probed, self.input_names, names, contract, self.options["tolerance"], self.path,
+                    self.runtime, self.open,
+                )  # fmt: skip
                 rows = verification.run(staged.path, session)
         staged.add_metadata("fairlead.checked", contract.verified)
         staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
         return ExportResult(
-            path=self.path, contract=contract, discrepancies=rows, timings=self.progress.timings,
-            nodes=model.node_count, operators=model.operators, runs=probed.trials,
+            path=self.path, contract=contract, discrepancies=rows, timings=self.progress.timings, runs=probed.trials,
             recorded_operators=session.core.operators(probed.runs[0]),
-            model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, opset=self.options["opset"],
+            model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, **self.made,
         )  # fmt: skip
+
+    # ---- the target: other files than ONNX replace these -------------------------------------------
+
+    runtime = "ONNX Runtime"
+    as_recorded = False  # the operators as they were executed, nothing fused
+    made: dict[str, Any]  # fields of the result that `make` knows
+
+    def make(self, program, contract: Contract):
+        """The staged file: with `path`, `add_metadata`, `commit`, `discard` and its sizes in bytes."""
+        with self.progress.stage("lower", "lowering to ONNX"):
+            model = program.lower(self.options["opset"])
+            model.add_metadata("fairlead.contract", contract.text(checked=False))
+        self.made = {"nodes": model.node_count, "operators": model.operators, "opset": self.options["opset"]}
+        with self.progress.stage("write", f"writing {self.path}"):
+            return model.write(self.path, self.options["external_data"])
+
+    def open(self, path: str):
+        """What runs the staged file: `run` takes tensors by input name and gives values to compare."""
+        return OnnxSession(path)
 
     # ---- probing --------------------------------------------------------------------------------
 

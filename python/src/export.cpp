@@ -12,8 +12,10 @@
 #include "fairlead/base/error.h"
 #include "fairlead/onnx/lowering.h"
 #include "fairlead/onnx/writer.h"
+#include "fairlead/passes/dead_code.h"
 #include "fairlead/passes/passes.h"
 #include "fairlead/trace/program.h"
+#include "program.h"
 #include "recorder.h"
 
 namespace fairlead::python {
@@ -21,11 +23,6 @@ namespace fairlead::python {
 using namespace nb::literals;
 
 namespace {
-
-// The program with the expressions' pool; keeps the recorder alive, whose runs hold the constants.
-struct ProgramHandle {
-  Program program;
-};
 
 struct ModelHandle {
   onnx::Model model;
@@ -36,7 +33,8 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
                                      const std::vector<std::vector<std::int64_t>>& symbol_values,
                                      const std::vector<std::string>& input_names,
                                      const std::vector<std::vector<std::string>>& input_shapes,
-                                     const std::vector<std::string>& output_names) {
+                                     const std::vector<std::string>& output_names,
+                                     bool as_recorded) {
   ProgramRequest request;
   request.vocabulary = &recorder.vocabulary();
   for (const int run : runs) request.runs.push_back(&recorder.run(run));
@@ -49,9 +47,14 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
     request.inputs.push_back(std::move(spec));
   }
   request.output_names = output_names;
+  request.keep_writes = as_recorded;
   nb::gil_scoped_release release;
   auto handle = std::make_unique<ProgramHandle>(ProgramHandle{build_program(request)});
-  run_passes(handle->program.graph);
+  if (as_recorded) {
+    remove_dead_code(handle->program.graph);
+  } else {
+    run_passes(handle->program.graph);
+  }
   return handle;
 }
 
@@ -125,7 +128,10 @@ nb::list rows() {
 }  // namespace
 
 void init_export(nb::module_& m) {
-  nb::class_<ProgramHandle>(m, "Program", "The solved, functional program of a model.")
+  auto program =
+      nb::class_<ProgramHandle>(m, "Program", "The solved, functional program of a model.");
+  init_source(program);
+  program
       .def_prop_ro(
           "assumptions",
           [](const ProgramHandle& h) {
@@ -179,7 +185,10 @@ void init_export(nb::module_& m) {
       .def("commit", &onnx::StagedModel::commit)
       .def("discard", &onnx::StagedModel::discard);
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
-        "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a);
+        "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a,
+        "as_recorded"_a = false,
+        "as_recorded: the operators as they were executed, and what is written to inputs and "
+        "buffers as further outputs.");
   m.def("operator_rows", &rows, "Every lowering: (ATen name, ONNX form, limits).");
 }
 
