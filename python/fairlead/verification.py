@@ -46,7 +46,7 @@ class Verification:
     output_names: list[str]
     contract: Contract
     tolerance: float | None
-    path: str  # the final name, for messages
+    path: str  # the final name, for messages; empty where the model stays in memory
     runtime: str = "ONNX Runtime"
     open: Callable[[str], Any] = OnnxSession  # what runs the staged file
 
@@ -56,8 +56,7 @@ class Verification:
             session = self.open(staged)
         except Exception as error:
             raise Discrepancy(
-                f"[verify] Expected a file that {self.runtime} loads, got: {first_line(error)}. "
-                f"No file was written under {self.path}."
+                f"[verify] Expected a file that {self.runtime} loads, got: {first_line(error)}. {self.nothing_written}"
             ) from error
         self.random = any(a["kind"] == "random" for a in self.contract.assumptions)
         self.state = ModelState(self.model)
@@ -74,6 +73,10 @@ class Verification:
                 self.refuse(session, recording, setting, row)
         self.contract.verified = self.in_words(rows)
         return rows
+
+    @property
+    def nothing_written(self) -> str:
+        return f"No file was written under {self.path}." if self.path else "Nothing was exported."
 
     def settings(self):
         for number, call in enumerate(self.calls):
@@ -153,7 +156,7 @@ class Verification:
         return alone or [k for k in symbols if not fails(set(symbols) - {k})]
 
     def problem(self, recording: RecordingSession, setting: Setting, row: dict) -> Exception:
-        nothing = f"No file was written under {self.path}."
+        nothing = self.nothing_written
         args, kwargs = self.calls[0].with_tensors([t.clone() for t in setting.tensors])
         with recording:
             outcome = recording.run(args, kwargs, self.probed.runs[0])

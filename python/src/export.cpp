@@ -33,8 +33,8 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
                                      const std::vector<std::vector<std::int64_t>>& symbol_values,
                                      const std::vector<std::string>& input_names,
                                      const std::vector<std::vector<std::string>>& input_shapes,
-                                     const std::vector<std::string>& output_names,
-                                     bool as_recorded) {
+                                     const std::vector<std::string>& output_names, bool optimize,
+                                     bool keep_writes) {
   ProgramRequest request;
   request.vocabulary = &recorder.vocabulary();
   for (const int run : runs) request.runs.push_back(&recorder.run(run));
@@ -47,13 +47,14 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
     request.inputs.push_back(std::move(spec));
   }
   request.output_names = output_names;
-  request.keep_writes = as_recorded;
+  request.keep_writes = keep_writes;
   nb::gil_scoped_release release;
   auto handle = std::make_unique<ProgramHandle>(ProgramHandle{build_program(request)});
-  if (as_recorded) {
-    remove_dead_code(handle->program.graph);
-  } else {
+  // What nothing needs goes in any case: it may hold operators that have no ONNX form.
+  if (optimize) {
     run_passes(handle->program.graph);
+  } else {
+    remove_dead_code(handle->program.graph);
   }
   return handle;
 }
@@ -186,9 +187,7 @@ void init_export(nb::module_& m) {
       .def("discard", &onnx::StagedModel::discard);
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
         "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a,
-        "as_recorded"_a = false,
-        "as_recorded: the operators as they were executed, and what is written to inputs and "
-        "buffers as further outputs.");
+        "optimize"_a = true, "keep_writes"_a = false);
   m.def("operator_rows", &rows, "Every lowering: (ATen name, ONNX form, limits).");
 }
 
