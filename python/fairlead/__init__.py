@@ -56,6 +56,19 @@ _LAZY = {
     "get_hf_exporter": "fairlead.exporters",
     "register_export_config": "fairlead.exporters",
     "register_exporter": "fairlead.exporters",
+    "apply_fx_node_fixes": "fairlead.patches",
+    "apply_fx_program_fixes": "fairlead.patches",
+    "apply_patches": "fairlead.patches",
+    "patch_attribute": "fairlead.patches",
+    "patch_attributes": "fairlead.patches",
+    "patch_model_config": "fairlead.patches",
+    "register_additional_serialization_functions": "fairlead.caches",
+    "register_fx_node_fix": "fairlead.patches",
+    "register_fx_program_fix": "fairlead.patches",
+    "register_patch": "fairlead.patches",
+    "reset_model_state": "fairlead.patches",
+    "torch_export_patches": "fairlead.patches",
+    "unregister_patch": "fairlead.patches",
 }
 
 __all__ = [
