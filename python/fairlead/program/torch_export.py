@@ -70,10 +70,8 @@ def quiet() -> Iterator[None]:
 
 def patches() -> Any:
     """The patches that make model families exportable."""
-    try:
-        from fairlead.patches import torch_export_patches
-    except ImportError:
-        return contextlib.nullcontext()
+    from fairlead.patches import torch_export_patches
+
     return torch_export_patches(patch_transformers=True)
 
 
