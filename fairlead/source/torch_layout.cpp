@@ -7,7 +7,8 @@ namespace {
 
 std::string dims_text(const std::vector<std::int64_t>& dims) {
   std::string text = "[";
-  for (std::size_t k = 0; k < dims.size(); ++k) text += (k > 0 ? ", " : "") + std::to_string(dims[k]);
+  for (std::size_t k = 0; k < dims.size(); ++k)
+    text += (k > 0 ? ", " : "") + std::to_string(dims[k]);
   return text + "]";
 }
 
@@ -19,14 +20,15 @@ std::string TorchWriter::tensor_of_sizes(const Node& node) {
   std::string elements;
   for (const Arg& item : node.args[0].items) {
     if (!elements.empty()) elements += ", ";
-    elements += "torch.ops.aten.scalar_tensor.default(" + argument(item, "") + ", dtype=" + dtype + ")";
+    elements +=
+        "torch.ops.aten.scalar_tensor.default(" + argument(item, "") + ", dtype=" + dtype + ")";
   }
-  return "torch.ops.aten.stack.default([" + elements + "]).reshape(" +
-         argument(node.args[1], "") + ")";
+  return "torch.ops.aten.stack.default([" + elements + "]).reshape(" + argument(node.args[1], "") +
+         ")";
 }
 
-// The dimensions of the tensor from outer to inner, as its memory had them when it was recorded: from
-// the innermost out, the one whose stride is the product of the sizes within it.
+// The dimensions of the tensor from outer to inner, as its memory had them when it was recorded:
+// from the innermost out, the one whose stride is the product of the sizes within it.
 std::vector<std::int64_t> TorchWriter::memory_order(const Node& node, std::size_t own) const {
   const std::vector<Expr>& shape = graph_.values[node.args[0].value].shape;
   std::vector<std::int64_t> order;
@@ -79,8 +81,9 @@ std::string TorchWriter::as_strided(const Node& node, bool scatter) {
   std::string text = names_.at(node.args[0].value);
   if (moved) text += ".permute(" + dims_text(order) + ")";
   text += ".contiguous()";
-  if (scatter) text = "torch.ops.aten.as_strided_scatter.default(" + text + ", " +
-                      names_.at(node.args[1].value);
+  if (scatter)
+    text =
+        "torch.ops.aten.as_strided_scatter.default(" + text + ", " + names_.at(node.args[1].value);
   else
     text = "torch.ops.aten.as_strided.default(" + text;
   text += ", " + argument(node.args[first], "") + ", " + argument(node.args[first + 1], "") + ", " +

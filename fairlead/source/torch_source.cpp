@@ -67,9 +67,7 @@ std::string joined(const std::vector<std::string>& parts, std::string_view betwe
   return text;
 }
 
-std::string numbered(const char* stem, std::size_t number) {
-  return stem + std::to_string(number);
-}
+std::string numbered(const char* stem, std::size_t number) { return stem + std::to_string(number); }
 
 }  // namespace
 
@@ -263,8 +261,8 @@ std::string TorchWriter::operation(Expr e) {
     case ExprKind::kConst:
       return std::to_string(e->value);
     case ExprKind::kSymbol:
-      FAIRLEAD_CHECK(sizes_.contains(e), "a symbol is used before its source is there: " +
-                                             pool_.to_string(e));
+      FAIRLEAD_CHECK(sizes_.contains(e),
+                     "a symbol is used before its source is there: " + pool_.to_string(e));
       return sizes_.at(e);
     case ExprKind::kMul:
       if (e->value != 1) parts.push_back(std::to_string(e->value));
@@ -349,7 +347,7 @@ std::string TorchWriter::call(const Node& node) {
     const std::string text = argument(node.args[k], params[k].type);
     if (!params[k].keyword_only) {
       args.push_back(text);
-    } else if (text != "None") {
+    } else if (text != "None" || !params[k].has_default) {
       args.push_back(params[k].name + "=" + text);
     }
   }

@@ -27,6 +27,7 @@ struct TorchOperator {
     std::string name;
     std::string type;  // "Tensor", "Optional[Device]", ...
     bool keyword_only = false;
+    bool has_default = false;
   };
   std::vector<Param> params;
   bool many = false;  // it returns a tuple or a list, also of one

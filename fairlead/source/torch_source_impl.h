@@ -58,10 +58,10 @@ class TorchWriter {
   TorchSource source_;
   std::string text_;
   std::unordered_map<ValueId, std::string> names_;
-  std::unordered_map<Expr, std::string> sizes_;                         // named expressions
-  std::unordered_map<Expr, std::pair<ValueId, std::size_t>> dims_;      // where a size can be read
-  std::unordered_map<ValueId, std::vector<SymbolId>> born_;             // symbols by their source
-  std::vector<bool> is_size_;                                           // by SymbolId
+  std::unordered_map<Expr, std::string> sizes_;                     // named expressions
+  std::unordered_map<Expr, std::pair<ValueId, std::size_t>> dims_;  // where a size can be read
+  std::unordered_map<ValueId, std::vector<SymbolId>> born_;         // symbols by their source
+  std::vector<bool> is_size_;                                       // by SymbolId
 };
 
 }  // namespace fairlead

@@ -32,7 +32,8 @@ struct ProgramRequest {
   std::vector<InputSpec> inputs;                   // by leaf; shapes in `pool`
   std::vector<std::string> output_names;           // by leaf
   std::shared_ptr<ExprPool> pool;
-  // What the model writes to inputs and buffers becomes further outputs, listed in Program::targets.
+  // What the model writes to inputs and buffers becomes further outputs, listed in
+  // Program::targets.
   bool keep_writes = false;
 };
 
@@ -41,7 +42,7 @@ struct Program {
   std::vector<Assumption> assumptions;
   std::vector<std::string> written_inputs;  // inputs and buffers that the model writes
   std::vector<ValueId> targets;  // the inputs and constants that the last outputs are written to
-  std::size_t ambiguous = 0;                // integers with a second simple answer
+  std::size_t ambiguous = 0;     // integers with a second simple answer
 };
 
 // Throws Error(kDiverged) where the runs are not one program, Error(kUnsolved) where an integer or

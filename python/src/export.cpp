@@ -59,9 +59,15 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
   return handle;
 }
 
-nb::list shapes(const ProgramHandle& h, const std::vector<ValueId>& ids) {
+// What the model returns; what it writes besides stands behind that.
+std::vector<ValueId> returned(const ProgramHandle& h) {
+  const std::vector<ValueId>& all = h.program.graph.outputs;
+  return {all.begin(), all.end() - static_cast<std::ptrdiff_t>(h.program.targets.size())};
+}
+
+nb::list output_shapes(const ProgramHandle& h) {
   nb::list list;
-  for (const ValueId id : ids) {
+  for (const ValueId id : returned(h)) {
     nb::list shape;
     for (const Expr e : h.program.graph.values[id].shape) {
       shape.append(h.program.graph.pool->to_string(e));
@@ -152,12 +158,11 @@ void init_export(nb::module_& m) {
       .def_prop_ro("ambiguous", [](const ProgramHandle& h) { return h.program.ambiguous; })
       .def_prop_ro("node_count",
                    [](const ProgramHandle& h) { return h.program.graph.nodes.size(); })
-      .def_prop_ro("output_shapes",
-                   [](const ProgramHandle& h) { return shapes(h, h.program.graph.outputs); })
+      .def_prop_ro("output_shapes", &output_shapes)
       .def_prop_ro("output_dtypes",
                    [](const ProgramHandle& h) {
                      std::vector<std::string> names;
-                     for (const ValueId id : h.program.graph.outputs) {
+                     for (const ValueId id : returned(h)) {
                        names.emplace_back(dtype_name(h.program.graph.values[id].dtype));
                      }
                      return names;
@@ -186,8 +191,8 @@ void init_export(nb::module_& m) {
       .def("commit", &onnx::StagedModel::commit)
       .def("discard", &onnx::StagedModel::discard);
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
-        "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a,
-        "optimize"_a = true, "keep_writes"_a = false);
+        "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a, "optimize"_a = true,
+        "keep_writes"_a = false);
   m.def("operator_rows", &rows, "Every lowering: (ATen name, ONNX form, limits).");
 }
 

@@ -14,14 +14,14 @@ using namespace nb::literals;
 
 namespace {
 
-// operators: name -> ([(parameter, type, keyword only)], returns many)
+// operators: name -> ([(parameter, type, keyword only, has a default)], returns many)
 TorchOperators read_operators(nb::dict operators) {
   TorchOperators result;
   for (auto [name, what] : operators) {
     TorchOperator op;
     for (nb::handle param : nb::object(what[0])) {
       op.params.push_back({nb::cast<std::string>(param[0]), nb::cast<std::string>(param[1]),
-                           nb::cast<bool>(param[2])});
+                           nb::cast<bool>(param[2]), nb::cast<bool>(param[3])});
     }
     op.many = nb::cast<bool>(what[1]);
     result.emplace(nb::cast<std::string>(name), std::move(op));
@@ -66,8 +66,7 @@ nb::tuple source(nb::handle self, nb::dict operators) {
 void init_source(nb::class_<ProgramHandle>& program) {
   program
       .def(
-          "torch_operators",
-          [](const ProgramHandle& h) { return operators_of(h.program.graph); },
+          "torch_operators", [](const ProgramHandle& h) { return operators_of(h.program.graph); },
           "The operators that torch_source calls, in the order of their names in it.")
       .def("torch_source", &source, "operators"_a,
            "The program as a Python function, and the constants it holds.");

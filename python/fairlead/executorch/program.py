@@ -78,7 +78,9 @@ class ExecutorchProgram:
         leaves = get_leaf_tensors(dict(zip(self._arguments, args, strict=False)) | kwargs)
         missing = [name for name in self.input_names if name not in leaves]
         if missing:
-            raise InvalidInput(f"[ExecutorchProgram] Expected the inputs {', '.join(self.input_names)}, got no {missing[0]}.")
+            raise InvalidInput(
+                f"[ExecutorchProgram] Expected the inputs {', '.join(self.input_names)}, got no {missing[0]}."
+            )
         if self._session is None:
             self._session = self._opened()
         outputs = self._session.tensors([leaves[name] for name in self.input_names])

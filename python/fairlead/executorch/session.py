@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from fairlead.executorch.write import quiet
 from fairlead.program.session import TensorValue
+from fairlead.program.torch_export import quiet
 
 
 class ExecutorchSession:

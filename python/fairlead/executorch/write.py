@@ -5,17 +5,13 @@ This is the whole interface to what makes the file: `write(program, path, option
 
 from __future__ import annotations
 
-import contextlib
-import logging
-import os
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from fairlead._core import InvalidInput, Unsupported
+from fairlead.program.torch_export import quiet
 
 
 @dataclass
@@ -65,7 +61,9 @@ def write(program: torch.export.ExportedProgram, path: str, options: Options) ->
 
         try:
             edge = to_edge_transform_and_lower(
-                program, partitioner=partitioners(options.backend), compile_config=EdgeCompileConfig(_check_ir_validity=False)
+                program,
+                partitioner=partitioners(options.backend),
+                compile_config=EdgeCompileConfig(_check_ir_validity=False),
             )
             planning = MemoryPlanningPass(
                 alloc_graph_input=options.alloc_graph_input,
@@ -74,7 +72,9 @@ def write(program: torch.export.ExportedProgram, path: str, options: Options) ->
             )
             lowered = edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
         except Exception as error:
-            raise Unsupported(f"[export] Expected ExecuTorch to take the program, but it raised {one_line(error)}.") from error
+            raise Unsupported(
+                f"[export] Expected ExecuTorch to take the program, but it raised {one_line(error)}."
+            ) from error
         with open(path, "wb") as file:
             lowered.write_to_file(file)
     plan = lowered.executorch_program.execution_plan[0]
@@ -97,17 +97,3 @@ def one_line(error: BaseException) -> str:
         error = error.__cause__
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:300].rstrip(". ")
-
-
-@contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """Warnings and log lines of the package's passes are about its own insides."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    os.environ.setdefault("TORCHAO_SKIP_LOADING_SO_FILES", "1")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logging.disable(before)

@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 from fairlead._core import Unsupported
 from fairlead.inputs import Call
 from fairlead.leaves import get_leaf_tensors, replace_leaf_tensors
+from fairlead.program.replaced import REPLACED
 
 PLAIN = (torch.Tensor, type(None), bool, int, float, str, torch.dtype, torch.device)
 
@@ -35,7 +36,8 @@ class Recorded(torch.nn.Module):
         self._text, held = program.torch_source(signatures)
         scope: dict[str, Any] = {"torch": torch}
         self._unguarded = Unguarded()
-        scope.update({f"op{k}": self._unguarded.call(function) for k, function in enumerate(functions)})
+        called = [REPLACED.get(name, function) for name, function in zip(names, functions, strict=True)]
+        scope.update({f"op{k}": self._unguarded.call(function) for k, function in enumerate(called)})
         exec(compile(self._text, "<the recorded program>", "exec"), scope)
         self._line = scope["forward"]
         self._places = self._bind(held, model)
@@ -121,7 +123,7 @@ def operator(name: str) -> Any:
 
 def signature(function: Any) -> tuple:
     schema = function._schema
-    params = [(a.name, str(a.type), a.kwarg_only) for a in schema.arguments]
+    params = [(a.name, str(a.type), a.kwarg_only, a.has_default_value()) for a in schema.arguments]
     returns = schema.returns
     return params, len(returns) > 1 or (len(returns) == 1 and "List" in str(returns[0].type))
 

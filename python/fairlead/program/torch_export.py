@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import io
+import logging
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -63,9 +65,15 @@ def one_is_a_size() -> Iterator[None]:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+    """Without warnings and log lines about torch's own insides: what fails is raised, and said once."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def patches() -> Any:
@@ -84,4 +92,3 @@ def reason(error: BaseException) -> str:
 
 def refusal(what: str, error: BaseException) -> Unsupported:
     return Unsupported(f"[export] Expected torch.export to take {what}, but it raised {reason(error)}.")
-
