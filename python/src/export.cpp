@@ -11,6 +11,7 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/onnx/lowering.h"
+#include "fairlead/onnx/weights.h"
 #include "fairlead/onnx/writer.h"
 #include "fairlead/passes/dead_code.h"
 #include "fairlead/passes/passes.h"
@@ -115,6 +116,17 @@ onnx::StagedModel write(const ModelHandle& h, const std::string& path,
   return onnx::write_model(h.model, path, mode);
 }
 
+std::unique_ptr<ModelHandle> weights_as_inputs(
+    const ModelHandle& h,
+    const std::vector<std::tuple<std::string, std::vector<std::int64_t>>>& weights,
+    bool keep_values) {
+  std::vector<onnx::Weight> list;
+  for (const auto& [name, dims] : weights) list.push_back({name, dims});
+  nb::gil_scoped_release release;
+  return std::make_unique<ModelHandle>(
+      ModelHandle{onnx::weights_as_inputs(h.model, list, keep_values)});
+}
+
 nb::dict operators(const ModelHandle& h) {
   std::map<std::string, int> counts;
   for (const onnx::Node& node : h.model.graph.nodes) ++counts[node.op];
@@ -179,6 +191,8 @@ void init_export(nb::module_& m) {
            [](ModelHandle& h, const std::string& key, const std::string& value) {
              h.model.metadata.emplace_back(key, value);
            })
+      .def("weights_as_inputs", &weights_as_inputs, "weights"_a, "keep_values"_a,
+           nb::keep_alive<0, 1>(), "A copy in which weights, given as (name, shape), are inputs.")
       .def("write", &write, "path"_a, "external_data"_a = "auto");
   nb::class_<onnx::StagedModel>(m, "StagedModel", "A written model that has not got its name yet.")
       .def_prop_ro("path", [](const onnx::StagedModel& s) { return s.path(); })

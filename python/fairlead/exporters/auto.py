@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -16,7 +15,7 @@ from fairlead.exporters.configs import (
     OpenVINOConfig,
     format_name,
 )
-from fairlead.exporters.refusals import InvalidKind, InvalidValue
+from fairlead.exporters.refusals import InvalidKind, InvalidValue, warn
 
 # Format -> exporter. A text is "module.Class" of this package, imported when the format is asked for.
 AUTO_EXPORTER_MAPPING: dict[str, str | type[HfExporter]] = {
@@ -101,7 +100,7 @@ class AutoHfExporter:
         """Whether the format has a configuration class and an exporter; a warning says what is missing."""
         problem = problem_of(export_config_dict)
         if problem is not None:
-            warnings.warn(f"[AutoHfExporter] {problem}", stacklevel=2)
+            warn(f"[AutoHfExporter] {problem}")
         return problem is None
 
 
@@ -129,7 +128,7 @@ def _register(function: str, name: str, table: dict, base: type) -> Callable[[ty
             found = cls.__name__ if isinstance(cls, type) else type(cls).__name__
             raise InvalidKind(f"[{function}] Expected a subclass of {base.__name__}, got {found}.")
         if name in table:
-            warnings.warn(f"[{function}] {name!r} was registered before and is replaced.", stacklevel=2)
+            warn(f"[{function}] {name!r} was registered before and is replaced.")
         table[name] = cls
         return cls
 

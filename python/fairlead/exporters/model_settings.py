@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
+
+from fairlead.exporters.refusals import warn
 
 # Attention that runs in kernels of its own, which no exporter sees into. "flash_attention_2", "paged|flash_...",
 # "kernels-community/flash-attn" and "flex_attention" all hold one of these.
@@ -58,7 +59,7 @@ def open_attention(model: torch.nn.Module) -> Iterator[list[str]]:
             if note not in notes:
                 notes.append(note)
         for note in notes:
-            warnings.warn(f"[export] {note}.", stacklevel=4)
+            warn(f"[export] {note}.")
         yield notes
     finally:
         for config, name in reversed(before):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import warnings
 from collections.abc import Iterable, Mapping
 from importlib import metadata
+
+from fairlead.exporters.refusals import warn
 
 
 def check_packages(
@@ -43,7 +44,7 @@ def check_packages(
         if now is not None and numbers(now) != numbers(version):
             drift.append(f"{package} {now} (tested with {version})")
     if drift:
-        warnings.warn(f"[{owner}] Runs with versions it was not tested with: {', '.join(drift)}.", stacklevel=3)
+        warn(f"[{owner}] Runs with versions it was not tested with: {', '.join(drift)}.")
 
 
 def installed_version(package: str) -> str | None:
