@@ -181,6 +181,13 @@ def test_torch_export_is_taken_where_it_is_asked_for():
     same(program.module()(**other), model(**other))
 
 
+def test_what_torch_export_cannot_serve_is_in_the_contract():
+    model, inputs = zoo.decoder("LlamaForCausalLM", "LlamaConfig", **zoo.LLAMA_LIKE | {"num_hidden_layers": 1})()
+    program = DynamoExporter().export(model, inputs, DynamoConfig(dynamic=True, method="torch.export"))
+    assert "sequence: at least 2, because torch.export makes 1 another program" in str(program.contract)
+    assert "batch=1, sequence=2" in program.contract.verified
+
+
 def test_static_sizes_are_those_of_the_sample():
     model, inputs = zoo.PLAIN["mlp"]()
     program = DynamoExporter().export(model, {"input": inputs[0]})
@@ -201,7 +208,10 @@ def test_sizes_that_belong_together_are_checked_when_the_program_runs():
 def test_a_program_compiles_ahead_of_time(tmp_path):
     model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.GELU(), torch.nn.Linear(16, 4)).eval()
     result = fairlead.export(model, (torch.randn(3, 8),), tmp_path / "model.pt2")
-    package = torch._inductor.aoti_compile_and_package(result.model, package_path=str(tmp_path / "compiled.pt2"))
+    quick = {"cpp.simdlen": 1, "aot_inductor.compile_wrapper_opt_level": "O0", "cpp_cache_precompile_headers": False}
+    package = torch._inductor.aoti_compile_and_package(
+        result.model, package_path=str(tmp_path / "compiled.pt2"), inductor_configs=quick
+    )
     compiled = torch._inductor.aoti_load_package(package)
     for batch in (1, 7):
         x = torch.randn(batch, 8)
