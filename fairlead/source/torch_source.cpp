@@ -39,6 +39,12 @@ std::size_t taken(std::string_view op, std::size_t given) {
   return op == "aten.reshape.default" ? std::min<std::size_t>(given, 2) : given;
 }
 
+// Whether argument `k` holds indices, among which bytes are masks.
+bool takes_masks(std::string_view op, std::size_t k) {
+  return k == 1 && (op == "aten.index.Tensor" || op == "aten.index_put.default" ||
+                    op == "aten._unsafe_index.Tensor");
+}
+
 std::string python_float(double number) {
   if (std::isnan(number)) return "float('nan')";
   if (std::isinf(number)) return number > 0 ? "float('inf')" : "float('-inf')";
@@ -288,12 +294,6 @@ std::string TorchWriter::operation(Expr e) {
   return {};
 }
 
-std::string TorchWriter::list(const std::vector<Expr>& sizes) {
-  std::vector<std::string> parts;
-  for (const Expr e : sizes) parts.push_back(size(e));
-  return "[" + joined(parts, ", ") + "]";
-}
-
 std::string TorchWriter::argument(const Arg& arg, std::string_view type) {
   switch (arg.kind) {
     case ArgKind::kNone:
@@ -344,7 +344,8 @@ std::string TorchWriter::call(const Node& node) {
   }
   std::vector<std::string> args;
   for (std::size_t k = 0; k < count; ++k) {
-    const std::string text = argument(node.args[k], params[k].type);
+    const bool masks = takes_masks(name, k);
+    const std::string text = masks ? indices(node.args[k]) : argument(node.args[k], params[k].type);
     if (!params[k].keyword_only) {
       args.push_back(text);
     } else if (text != "None" || !params[k].has_default) {
@@ -352,6 +353,17 @@ std::string TorchWriter::call(const Node& node) {
     }
   }
   return numbered("op", numbers_.at(name)) + "(" + joined(args, ", ") + ")";
+}
+
+// torch.export refuses masks of bytes, which are indexed as if they were of bools.
+std::string TorchWriter::indices(const Arg& list) {
+  std::vector<std::string> parts;
+  for (const Arg& item : list.items) {
+    const bool bytes =
+        item.kind == ArgKind::kValue && graph_.values[item.value].dtype == Dtype::kUint8;
+    parts.push_back(argument(item, "") + (bytes ? ".to(torch.bool)" : ""));
+  }
+  return "[" + joined(parts, ", ") + "]";
 }
 
 void TorchWriter::add_node(const Node& node) {

@@ -40,7 +40,7 @@ class TorchWriter {
   void line(std::string_view text);
   [[nodiscard]] std::string call(const Node& node);
   [[nodiscard]] std::string argument(const Arg& arg, std::string_view type);
-  [[nodiscard]] std::string list(const std::vector<Expr>& sizes);
+  [[nodiscard]] std::string indices(const Arg& list);
   // An expression in Python; what is not a number or a name gets a name first.
   [[nodiscard]] std::string size(Expr e);
   [[nodiscard]] std::string operation(Expr e);

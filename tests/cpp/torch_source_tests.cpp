@@ -35,6 +35,7 @@ TorchOperators table() {
                                 {"start", "Optional[int]"},
                                 {"end", "Optional[int]"},
                                 {"step", "int"}})},
+      {"aten.index.Tensor", op({self, {"indices", "List[Optional[Tensor]]"}})},
       {"aten.mm.default", op({self, {"mat2", "Tensor"}})},
   };
 }
@@ -127,6 +128,16 @@ output "z" = %3
 )");
   has(text, "s2 = i0.reshape(-1).select(0, 2).item()\n    torch._check(s2 >= 0)");
   has(text, "s1 = v1.size(0)\n    v2 = op1(v1, [s1])");
+}
+
+TEST_CASE("torch source: masks of bytes are masks of bools") {
+  const std::string text = source(R"(symbol count_0: data = %2[0]
+input %0 "x": float32[4]
+input %1 "mask": uint8[4]
+%2: float32[count_0] = aten.index.Tensor(%0, [%1])
+output "y" = %2
+)");
+  has(text, "v2 = op0(i0, [i1.to(torch.bool)])");
 }
 
 TEST_CASE("torch source: tensors made of sizes, and floats that follow them") {
