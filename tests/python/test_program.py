@@ -188,6 +188,16 @@ def test_what_torch_export_cannot_serve_is_in_the_contract():
     assert "batch=1, sequence=2" in program.contract.verified
 
 
+def test_a_size_that_torch_cannot_vary_is_fixed():
+    result = fairlead.export(torch.nn.GRU(3, 5, batch_first=True).eval(), (torch.randn(2, 7, 3),), None, verify=False)
+    assert [s["name"] for s in result.contract.symbols] == ["batch", "input_dim_1"]  # in ONNX both vary
+    program = DynamoExporter().export(
+        torch.nn.GRU(3, 5, batch_first=True).eval(), {"input": torch.randn(2, 7, 3)}, DynamoConfig(dynamic=True)
+    )
+    assert [s["name"] for s in program.contract.symbols] == ["batch"]
+    assert "axis 1 of input = 7: it raised" in str(program.contract)
+
+
 def test_static_sizes_are_those_of_the_sample():
     model, inputs = zoo.PLAIN["mlp"]()
     program = DynamoExporter().export(model, {"input": inputs[0]})

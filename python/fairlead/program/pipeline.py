@@ -11,17 +11,18 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from fairlead._core import Discrepancy, FairleadError, InvalidInput, WriteError
+from fairlead._core import Discrepancy, Diverged, FairleadError, InvalidInput, WriteError
 from fairlead.caches import register_flattening_functions
 from fairlead.caches.kinds import Kind, kind_of
 from fairlead.caches.register import keep_registered
 from fairlead.contract import Contract
-from fairlead.fixes import places_of
+from fairlead.fixes import places_of, reason_of
 from fairlead.pipeline import Progress, _Export
 from fairlead.program import torch_export
 from fairlead.program.rebuild import Recorded, with_arguments
@@ -35,6 +36,10 @@ DEFAULTS = {
     "verify": True, "strict": False, "tolerance": None, "optimize": False, "notes": (),
 }  # fmt: skip
 ONLY_ONNX = ("input_names", "output_names", "opset", "external_data")
+
+
+class Refixed(Diverged):
+    """A dimension was fixed: the export starts again."""
 
 
 class ProgramFile:
@@ -108,6 +113,8 @@ class ProgramExport(_Export):
 
     def learn(self, error: Exception) -> bool:
         """torch.export may have made a size of 1 a case that its program does not serve: then 2 is the smallest."""
+        if isinstance(error, Refixed):
+            return True
         guarded = self.way == "torch.export" and "Guard failed" in str(error)
         if guarded and isinstance(error, Discrepancy) and error.smallest:
             places = {place: 2 for k in error.blamed for place in places_of(self.probed, k)}
@@ -151,6 +158,7 @@ class ProgramExport(_Export):
                     exported = ways[way](program, tensors, dims, names)
             except FairleadError as error:
                 if number == len(chosen):
+                    self.fix_one(error, lambda fewer, way=way: ways[way](program, tensors, fewer, names), dims)
                     raise
                 failed = f", because the other way failed: {str(error).split('] ', 1)[-1]}"
                 continue
@@ -159,6 +167,22 @@ class ProgramExport(_Export):
             contract.notes.append(f"{WORDS[way]} (method {way!r}{why})")
             return exported
         raise AssertionError("no way was tried")
+
+    def fix_one(self, error: FairleadError, attempt: Callable[[list], Any], dims: list[dict[int, Any]]) -> None:
+        """Fixes the first symbol without which torch.export takes the program, and asks for another round."""
+        if self.options["dynamic_shapes"] is not None or self.options["strict"]:
+            return
+        for k in range(len(self.probed.symbols)):
+            places = places_of(self.probed, k)
+            fewer = [
+                {axis: dim for axis, dim in of.items() if (leaf, axis) not in places} for leaf, of in enumerate(dims)
+            ]
+            try:
+                attempt(fewer)
+            except FairleadError:
+                continue
+            if self.fixes.fix(self.probed, k, reason_of(error)):
+                raise Refixed(str(error)) from error
 
     def from_recording(self, program, tensors, dims, names) -> torch.export.ExportedProgram:
         if self.flat:
