@@ -98,7 +98,7 @@ class ExecutorchExport(ProgramExport):
     def open(self, path: str) -> ExecutorchSession:
         return ExecutorchSession(path)
 
-    def note_checked(self, contract: Contract) -> None:
+    def note_checked(self, contract: Contract, record: str) -> None:
         self.made["model"].keep(self.path if self.final else None)
 
 

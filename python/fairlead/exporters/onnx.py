@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from fairlead.exporters.base import HfExporter
 from fairlead.exporters.configs import ExportFormat, OnnxConfig
-from fairlead.exporters.model_settings import evaluating, patch_model_config
-from fairlead.exporters.prepared import Prepared, prepared
+from fairlead.exporters.prepared import prepared
 from fairlead.exporters.program import OnnxProgram, external_words
-from fairlead.exporters.quantizers.traced import quantized_graph
+from fairlead.exporters.quantizers.traced import quantized_before
 from fairlead.pipeline import export
 from fairlead.request import DEFAULT_OPSET, check_path
 
@@ -40,7 +37,7 @@ class OnnxExporter(HfExporter):
         options = {"tracer": config.tracer} if config.tracer != "observe" else {}
         with (
             prepared(model, sample_inputs, tracing=config.tracer == "torch.export") as sample,
-            quantized_before(sample, quantizer if graph_first else None, config) as (target, call),
+            quantized_before(sample, quantizer, ExportFormat.ONNX, shapes_asked(config) != {}) as (target, call),
         ):
             result = export(
                 target,
@@ -68,19 +65,6 @@ class OnnxExporter(HfExporter):
                 external_data=config.external_data,
             )
         return program
-
-
-@contextlib.contextmanager
-def quantized_before(sample: Prepared, quantizer: Any, config: OnnxConfig) -> Iterator[tuple[Any, dict]]:
-    """What is exported and how it is called: the sample's model, or what the quantizer makes of its graph."""
-    if quantizer is None:
-        yield sample.model, sample.call
-        return
-    dynamic = config.dynamic or config.dynamic_shapes is not None
-    with patch_model_config(sample.model, sample.constants):
-        target = quantized_graph(sample.model, sample.inputs, quantizer, ExportFormat.ONNX, dynamic)
-    with evaluating(target):
-        yield target, sample.inputs
 
 
 def shapes_asked(config: Any) -> Any:

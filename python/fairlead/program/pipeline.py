@@ -107,8 +107,9 @@ class ProgramExport(_Export):
         super().note_outputs(outputs)
         self.template = outputs
 
-    def note_checked(self, contract: Contract) -> None:
+    def note_checked(self, contract: Contract, record: str) -> None:
         self.staged.add_metadata("fairlead.contract", contract.text())
+        self.staged.add_metadata("fairlead.report", record)
         self.exported.contract = contract
 
     def learn(self, error: Exception) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +12,8 @@ from fairlead._core import Unsupported
 from fairlead.caches import register_flattening_functions
 from fairlead.capture import Capture
 from fairlead.exporters.configs import ExportFormat
+from fairlead.exporters.model_settings import evaluating, patch_model_config
+from fairlead.exporters.prepared import Prepared
 from fairlead.exporters.quantizers.base import quantized_by
 from fairlead.exporters.refusals import InvalidValue
 from fairlead.leaves import get_leaf_tensors
@@ -24,6 +27,20 @@ def traced_call(names: Sequence[str], call: Mapping[str, Any]) -> dict[str, Any]
             f"[quantize] Expected calibration calls with {', '.join(names)}, got one without {', '.join(missing)}."
         )
     return Capture().arguments({name: call[name] for name in names})
+
+
+@contextlib.contextmanager
+def quantized_before(
+    sample: Prepared, quantizer: Any, export_format: ExportFormat, dynamic: bool
+) -> Iterator[tuple[torch.nn.Module, dict]]:
+    """What is exported and how it is called: the sample's model, or what a quantizer of graphs makes of it."""
+    if quantizer is None or not quantizer.quantizes_fx_graph:
+        yield sample.model, sample.call
+        return
+    with patch_model_config(sample.model, sample.constants):
+        target = quantized_graph(sample.model, sample.inputs, quantizer, export_format, dynamic)
+    with evaluating(target):
+        yield target, sample.inputs
 
 
 def quantized_graph(
