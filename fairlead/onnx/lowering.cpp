@@ -159,6 +159,7 @@ void make_up_results(Lowering& b) {
 Model lower_graph(const fairlead::Graph& graph, const LowerOptions& options) {
   refuse_missing(graph);
   Lowering lowering(graph, options);
+  lowering.check_bounds();
   UnwritableForms forms;
   const bool has_complex =
       std::any_of(graph.values.begin(), graph.values.end(),

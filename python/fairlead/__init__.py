@@ -61,6 +61,13 @@ _LAZY = {
     "get_hf_exporter": "fairlead.exporters",
     "register_export_config": "fairlead.exporters",
     "register_exporter": "fairlead.exporters",
+    "decompose_for_generation": "fairlead.exporters.utils",
+    "decompose_multimodal": "fairlead.exporters.utils",
+    "decompose_prefill_decode": "fairlead.exporters.utils",
+    "is_multimodal": "fairlead.exporters.utils",
+    "prepare_for_export": "fairlead.exporters.utils",
+    "register_export_input_preparer": "fairlead.exporters.utils",
+    "write_report": "fairlead.report",
     "apply_fx_node_fixes": "fairlead.patches",
     "apply_fx_program_fixes": "fairlead.patches",
     "apply_patches": "fairlead.patches",
@@ -74,13 +81,6 @@ _LAZY = {
     "reset_model_state": "fairlead.patches",
     "torch_export_patches": "fairlead.patches",
     "unregister_patch": "fairlead.patches",
-    "decompose_for_generation": "fairlead.exporters.utils",
-    "decompose_multimodal": "fairlead.exporters.utils",
-    "decompose_prefill_decode": "fairlead.exporters.utils",
-    "is_multimodal": "fairlead.exporters.utils",
-    "prepare_for_export": "fairlead.exporters.utils",
-    "register_export_input_preparer": "fairlead.exporters.utils",
-    "write_report": "fairlead.report",
 }
 
 __all__ = [

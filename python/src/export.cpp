@@ -89,6 +89,13 @@ nb::list ignored_inputs(const ProgramHandle& h) {
     for (const Arg& a : node.args) use(use, a);
   }
   for (const ValueId id : graph.outputs) used[id] = true;
+  // Values that the model read decide sizes.
+  for (std::size_t k = 0; k < graph.symbol_sources.size(); ++k) {
+    const SymbolSource& source = graph.symbol_sources[k];
+    if (source.value != kNoValue && graph.pool->symbols()[k].kind == SymbolKind::kRead) {
+      used[source.value] = true;
+    }
+  }
   nb::list names;
   for (const ValueId id : graph.inputs) {
     if (!used[id]) names.append(graph.values[id].name);
@@ -96,10 +103,14 @@ nb::list ignored_inputs(const ProgramHandle& h) {
   return names;
 }
 
-std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset) {
+using BoundsTuple = std::tuple<std::string, std::int64_t, std::int64_t>;  // symbol, min, max
+
+std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset,
+                                   const std::vector<BoundsTuple>& bounds) {
   nb::gil_scoped_release release;
   onnx::LowerOptions options;
   options.opset = opset;
+  for (const auto& [symbol, min, max] : bounds) options.bounds.push_back({symbol, min, max});
   auto handle =
       std::make_unique<ModelHandle>(ModelHandle{onnx::lower_graph(h.program.graph, options)});
   handle->model.producer_version = FAIRLEAD_VERSION;
@@ -183,7 +194,8 @@ void init_export(nb::module_& m) {
       .def(
           "text", [](const ProgramHandle& h) { return to_text(h.program.graph); },
           "The program, one line per node.")
-      .def("lower", &lower, "opset"_a, nb::keep_alive<0, 1>());
+      .def("lower", &lower, "opset"_a, "bounds"_a = std::vector<BoundsTuple>{},
+           nb::keep_alive<0, 1>());
   nb::class_<ModelHandle>(m, "Model", "An ONNX model in memory.")
       .def_prop_ro("node_count", [](const ModelHandle& h) { return h.model.graph.nodes.size(); })
       .def_prop_ro("operators", &operators)

@@ -11,7 +11,7 @@ from fairlead.patches.fx_fixes import (
     unregister_fx_fix,
 )
 from fairlead.patches.model_state import patch_model_config, reset_model_state
-from fairlead.patches.table import Patch, register_patch, rows, unregister_patch
+from fairlead.patches.table import Patch, patch_rows, register_patch, unregister_patch
 from fairlead.patches.torch_export import torch_export_patches
 
 __all__ = [
@@ -25,11 +25,11 @@ __all__ = [
     "patch_attribute",
     "patch_attributes",
     "patch_model_config",
+    "patch_rows",
     "register_fx_node_fix",
     "register_fx_program_fix",
     "register_patch",
     "reset_model_state",
-    "rows",
     "torch_export_patches",
     "unregister_fx_fix",
     "unregister_patch",

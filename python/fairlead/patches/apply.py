@@ -15,7 +15,7 @@ from typing import Any
 
 from fairlead._core import FairleadError, InvalidInput
 from fairlead.patches.slots import Layer, Slot, lock, original_of, put_on, take_off
-from fairlead.patches.table import Patch, resolve, rows
+from fairlead.patches.table import Patch, patch_rows, resolve
 
 APPLIED, NOT_NEEDED, UNRESOLVED, NOT_LOADED = "applied", "not needed", "unresolved", "nothing loaded"
 
@@ -100,7 +100,7 @@ def apply_patches(*backends: str, select: Callable[[Patch], bool] = lambda patch
     applied = Applied()
     with contextlib.ExitStack() as undo:
         with lock:
-            for patch in rows(*backends):
+            for patch in patch_rows(*backends):
                 if select(patch):
                     _apply(patch, applied, undo)
         for outcome in applied.unresolved:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fairlead.patches.apply import look
-from fairlead.patches.table import rows
+from fairlead.patches.table import patch_rows
 
 
 def describe(*backends: str) -> str:
@@ -11,7 +11,7 @@ def describe(*backends: str) -> str:
     import torch
 
     lines = [f"torch {torch.__version__}, transformers {_transformers()}"]
-    for patch in rows(*backends):
+    for patch in patch_rows(*backends):
         lines.append(f"{patch.backend}: {patch.name} ({patch.versions})")
         lines.append(f"  problem: {patch.problem}")
         if patch.remedy:

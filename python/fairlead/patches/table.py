@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead._core import InvalidInput
+from fairlead.patches.slots import original_of
 
 
 @dataclass(frozen=True)
@@ -100,7 +101,7 @@ def unregister_patch(backend: str, factory: Callable[[Any], Any]) -> None:
     _rows[:] = kept
 
 
-def rows(*backends: str) -> list[Patch]:
+def patch_rows(*backends: str) -> list[Patch]:
     """The rows of some backends in order, of all without a name."""
     import fairlead.patches.rows  # noqa: F401 - our own rows are registered there
 
@@ -143,22 +144,50 @@ def _line(error: BaseException) -> str:
     return str(error).strip().split("\n")[0][:200]
 
 
-def loaded_classes() -> Iterator[tuple[str, type]]:
-    """Dotted path and class, for every class of the modeling files that are loaded, of Transformers or from a hub."""
+def _modeling_files() -> Iterator[tuple[str, Any]]:
     for name, module in list(sys.modules.items()):
         if ".modeling_" in name and name.startswith(("transformers.models.", "transformers_modules.")):
-            for attribute, value in list(vars(module).items()):
-                if isinstance(value, type) and value.__module__ == name:
-                    yield f"{name}.{attribute}", value
+            yield name, module
 
 
 def methods(select: Callable[[type, str, Any], bool]) -> list[str]:
-    """Dotted paths of the functions in loaded classes for which `select(class, name, function)` is true."""
-    from fairlead.patches.slots import original_of
-
+    """Dotted paths of the methods in loaded modeling files for which `select(class, name, function)` is true."""
     found = []
-    for path, cls in loaded_classes():
-        for name, raw in list(vars(cls).items()):
-            if callable(raw) and not isinstance(raw, type) and select(cls, name, original_of(cls, name)):
-                found.append(f"{path}.{name}")
+    for module_name, module in _modeling_files():
+        for attribute, cls in list(vars(module).items()):
+            if isinstance(cls, type) and cls.__module__ == module_name:
+                for name, raw in list(vars(cls).items()):
+                    if callable(raw) and not isinstance(raw, type) and select(cls, name, original_of(cls, name)):
+                        found.append(f"{module_name}.{attribute}.{name}")
     return found
+
+
+def bindings(home: str, name: str) -> list[str]:
+    """Dotted paths of a function whose module is loaded: there, and in the modeling files that import it."""
+    module = sys.modules.get(home)
+    if module is None or not hasattr(module, name):
+        return []
+    function = original_of(module, name)
+    found = [f"{home}.{name}"]
+    for module_name, module in _modeling_files():
+        if module_name != home and hasattr(module, name) and original_of(module, name) is function:
+            found.append(f"{module_name}.{name}")
+    return found
+
+
+def innermost(function: Any) -> Any:
+    """The function below its decorators."""
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function
+
+
+def names_in(function: Any) -> set[str]:
+    """Every name that a function's code uses: variables, attributes, globals, also in what is nested in it."""
+    names: set[str] = set()
+    codes = [function.__code__] if hasattr(function, "__code__") else []
+    while codes:
+        code = codes.pop()
+        names.update(code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars)
+        codes += [constant for constant in code.co_consts if hasattr(constant, "co_names")]
+    return names

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import torch
+from torch import overrides
 
 from fairlead.patches.table import register_patch
 
@@ -17,12 +20,26 @@ def _names() -> list[str]:
     return [f"transformers.masking_utils.{name}" for name in known if hasattr(masking_utils, name)]
 
 
+@contextlib.contextmanager
+def _plain_indexing():
+    """Outside TransformGetItemToIndex, which vmap needs: it hides an index in a function that cannot be saved."""
+    mode = overrides._get_current_function_mode()
+    if type(mode).__name__ != "TransformGetItemToIndex":
+        yield
+        return
+    overrides._pop_mode()
+    try:
+        yield
+    finally:
+        overrides._push_mode(mode)
+
+
 @register_patch(
     "dynamo",
     _names,
     name="masks_by_broadcasting",
-    problem="Masks are made with torch.vmap over batch, head, query and key. Traced, the mapped function becomes a "
-    "chain of expanded indices with the sizes of the example in it, which ONNX and other backends cannot lower.",
+    problem="Masks are made with torch.vmap over batch, head, query and key. The program then holds calls that only "
+    "PyTorch itself can run (`_vmap_increment_nesting`), and torch.export.save fails: SerializeError.",
     remedy="The function is called once with indices that broadcast. One that does not work on indices, which its "
     "result's shape shows, is mapped as before.",
     versions="4.53 and later",
@@ -39,7 +56,8 @@ def masks_by_broadcasting(original):
                 for place, index in enumerate(present)
             )
             try:
-                mask = mask_function(*(None if index is None else next(shaped) for index in indices))
+                with _plain_indexing():
+                    mask = mask_function(*(None if index is None else next(shaped) for index in indices))
             except (RuntimeError, IndexError):
                 return mapped(*indices)
             if not isinstance(mask, torch.Tensor) or mask.dim() > len(present):
