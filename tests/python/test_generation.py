@@ -7,11 +7,10 @@ import sys
 import numpy as np
 import pytest
 import torch
-from fairlead.generation import export_for_generation
 from fairlead.runtime import Generator
 from generation_models import MODELS
 
-from fairlead import InvalidInput
+from fairlead import InvalidInput, OnnxConfig, OnnxExporter
 
 STEPS = 32
 
@@ -26,14 +25,14 @@ def generated(model, inputs, **more):
 def llama(tmp_path_factory):
     folder = tmp_path_factory.mktemp("llama")
     model, inputs = MODELS["llama"]()
-    parts = export_for_generation(None, model, inputs(1), {"output_path": folder})
+    parts = OnnxExporter().export_for_generation(model, inputs(1), OnnxConfig(output_path=folder))
     return model, inputs, parts, folder
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_tokens_equal_those_of_generate(name, tmp_path):
     model, inputs = MODELS[name]()
-    export_for_generation(None, model, inputs(1), {"output_path": tmp_path})
+    OnnxExporter().export_for_generation(model, inputs(1), {"output_path": tmp_path})
     generator = Generator.from_folder(tmp_path)
     for batch in (1, 3):
         arguments = inputs(batch)
@@ -47,7 +46,7 @@ def test_one_file_serves_prompt_and_decoding(llama):
     _, _, parts, folder = llama
     assert set(parts) == {"prefill", "decode"}
     assert parts["prefill"] is parts["decode"]
-    assert sorted(os.listdir(folder)) == ["generation.json", "model.onnx"]
+    assert sorted(os.listdir(folder)) == ["generation.json", "model.onnx", "model.onnx.data"]
     shapes = {i["name"]: i["shape"] for i in parts["decode"].contract.inputs}
     assert shapes["attention_mask"] == ["batch", "sequence + past"]
 
@@ -56,7 +55,7 @@ def test_the_sample_is_left_alone_and_freezes_nothing(tmp_path):
     model, _ = MODELS["llama"]()
     sample = {"input_ids": torch.tensor([[5]]), "attention_mask": torch.ones(1, 1, dtype=torch.int64)}
     before = {k: v.clone() for k, v in sample.items()}
-    parts = export_for_generation(None, model, sample, {"output_path": tmp_path})
+    parts = OnnxExporter().export_for_generation(model, sample, {"output_path": tmp_path})
     assert all(torch.equal(sample[k], before[k]) for k in before)
     assert not parts["decode"].contract.fixed or all(
         f["name"].startswith("past_key_values") and f["axis"] in (1, 3) for f in parts["decode"].contract.fixed
@@ -160,9 +159,9 @@ def test_bad_requests_are_one_line(llama, tmp_path):
         (lambda: generator.generate([[1, 2]], temperatur=1), "temperatur"),
         (lambda: generator.generate([[1, 2]], num_beams=4), "num_beams=1"),
         (lambda: generator.generate([[1, 2]], do_sample=True, top_p=0), "top_p"),
-        (lambda: export_for_generation(None, torch.nn.Linear(2, 2), {}), "with generate"),
-        (lambda: export_for_generation(None, model, [1]), "as a dict"),
-        (lambda: export_for_generation(None, model, {"input_ids": 5}), "input_ids as a tensor"),
+        (lambda: OnnxExporter().export_for_generation(torch.nn.Linear(2, 2), {}), "with generate"),
+        (lambda: OnnxExporter().export_for_generation(model, [1]), "as a dict"),
+        (lambda: OnnxExporter().export_for_generation(model, {"input_ids": 5}), "input_ids as a tensor"),
     ):
         with pytest.raises(InvalidInput, match=words) as caught:
             call()

@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from typing import Any
 
-import fairlead
-from fairlead._core import FairleadError, InvalidInput
+from fairlead._core import FairleadError, InvalidInput, __version__
+from fairlead.exporters.model_settings import exportable
+from fairlead.exporters.onnx import OnnxExporter
+from fairlead.exporters.program import OnnxProgram, external_words
 from fairlead.generation.decoder import plan_decoder
 from fairlead.generation.paths import Paths
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.generation.settings import settings_of
 from fairlead.generation.watch import copied
+from fairlead.pipeline import export
 from fairlead.request import DEFAULT_OPSET
 from fairlead.runtime import manifest
 
@@ -37,7 +40,8 @@ def export_for_generation(
         )
     paths = Paths(plan, config)
     programs = {part.name: exported(exporter, part, paths) for part in plan.parts}
-    manifest.write(paths.folder, manifest_of(model, plan, programs, paths, generation_config))
+    if isinstance(exporter, OnnxExporter):
+        manifest.write(paths.folder, manifest_of(model, plan, programs, paths, generation_config))
     return {component: programs[name] for component, name in plan.components.items()}
 
 
@@ -52,21 +56,30 @@ def plan_for(model: Any, sample_inputs: Any, generation_config: Any = None) -> P
 
 
 def exported(exporter: Any, part: PartPlan, paths: Paths) -> Any:
-    config = paths.config_of(part.name)
-    opset = getattr(config, "opset_version", None)
+    config = exporter.configured(paths.config_of(part.name))
     try:
-        result = fairlead.export(
-            part.module,
-            part.calls,
-            paths.file_of(part.name),
-            output_names=part.output_names,
-            opset=DEFAULT_OPSET if opset is None else opset,
-            verify=getattr(config, "verify", True),
-        )
+        if not isinstance(exporter, OnnxExporter):  # other formats are made from one call
+            return exporter.export(part.module, part.calls[0], config)
+        with exportable(part.module) as notes:
+            result = export(
+                part.module,
+                part.calls,
+                paths.file_of(part.name),
+                dynamic_shapes=config.dynamic_shapes,
+                output_names=part.output_names,
+                opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
+                external_data=external_words(config.external_data),
+                verify=config.verify,
+                strict=config.strict,
+                optimize=config.optimize,
+                notes=notes,
+            )
     except FairleadError as error:
-        raise type(error)(f"[export_for_generation] The part {part.name}: {error}") from error
-    result.folder = paths.temporary  # a folder of our own lives as long as the programs in it
-    return result
+        text = str(error).partition("] ")[2] or str(error)
+        raise type(error)(f"[export_for_generation] In the part {part.name}: {text}") from error
+    program = OnnxProgram(result, part.module, list(part.calls[0]))
+    program.folder = paths.temporary  # a folder of our own lives as long as the programs in it
+    return program
 
 
 def manifest_of(model: Any, plan: Plan, programs: dict, paths: Paths, generation_config: Any) -> dict[str, Any]:
@@ -82,7 +95,7 @@ def manifest_of(model: Any, plan: Plan, programs: dict, paths: Paths, generation
             if getattr(part, key) is not None:
                 parts[part.name][key] = getattr(part, key)
     return {
-        "format": manifest.FORMAT, "fairlead": fairlead.__version__, "model": type(model).__name__, "kind": plan.kind,
+        "format": manifest.FORMAT, "fairlead": __version__, "model": type(model).__name__, "kind": plan.kind,
         "parts": parts, "once": plan.once, "prefill": plan.prefill, "step": plan.step, "cache": plan.cache,
         "prompt_only": plan.prompt_only, "positions": plan.positions, "tokens": plan.tokens,
         "settings": settings_of(model, generation_config),
