@@ -21,4 +21,5 @@
 #include "fairlead/trace/run.h"
 // onnx: the model that is written, and its writer.
 #include "fairlead/onnx/model.h"
+#include "fairlead/onnx/weights.h"
 #include "fairlead/onnx/writer.h"

@@ -42,6 +42,20 @@ _LAZY = {
     "replace_leaf_tensors": "fairlead.leaves",
     "string_type": "fairlead.structure_text",
     "unregister_lowering": "fairlead.lowerings",
+    # The interface of transformers.exporters.
+    "AutoExportConfig": "fairlead.exporters",
+    "AutoHfExporter": "fairlead.exporters",
+    "DynamoConfig": "fairlead.exporters",
+    "ExecutorchConfig": "fairlead.exporters",
+    "ExportConfigMixin": "fairlead.exporters",
+    "ExportFormat": "fairlead.exporters",
+    "HfExporter": "fairlead.exporters",
+    "OnnxConfig": "fairlead.exporters",
+    "OnnxExporter": "fairlead.exporters",
+    "OpenVINOConfig": "fairlead.exporters",
+    "get_hf_exporter": "fairlead.exporters",
+    "register_export_config": "fairlead.exporters",
+    "register_exporter": "fairlead.exporters",
 }
 
 __all__ = [

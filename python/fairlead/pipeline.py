@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+import tempfile
 import time
-from collections.abc import Callable
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,9 +38,10 @@ class ExportResult:
     model_bytes: int = 0
     external_bytes: int = 0
     opset: int = DEFAULT_OPSET
+    model: Any = field(default=None, repr=False)  # the lowered model, from which it can be written again
 
     def __str__(self) -> str:
-        return f"{self.path}: {self.nodes} nodes, opset {self.opset}\n{self.contract}"
+        return f"{self.path or 'in memory'}: {self.nodes} nodes, opset {self.opset}\n{self.contract}"
 
 
 class Progress:
@@ -63,7 +65,7 @@ class Progress:
 def export(
     model: torch.nn.Module,
     inputs: Any,
-    path: str | os.PathLike,
+    path: str | os.PathLike | None = None,
     *,
     dynamic_shapes: Any = None,
     input_names: list[str] | None = None,
@@ -73,13 +75,15 @@ def export(
     verify: bool = True,
     strict: bool = False,
     tolerance: float | None = None,
+    optimize: bool = True,
+    notes: Sequence[str] = (),
     progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:
     """Exports a PyTorch module to ONNX with every dimension dynamic that the model lets vary.
 
     model: the module, in eval mode, on the CPU.
     inputs: one example call (a tuple of positional or a dict of named arguments), or a list of several.
-    path: the .onnx file; large weights go to path + ".data".
+    path: the .onnx file; large weights go to path + ".data". None leaves no file: the result's model can be written.
     dynamic_shapes: as torch.export takes them; None finds out by itself. What is not mentioned stays fixed.
     input_names, output_names: names of the file's inputs and outputs, in order; by default the flat paths of the
         tensors (`input_ids`, `past_key_values.0.key`, `present.0.key`, `logits`).
@@ -88,6 +92,8 @@ def export(
     verify: run the file in ONNX Runtime and compare with eager at sizes that were never probed.
     strict: an assumption (a value the model read and that never varied) is an error.
     tolerance: largest difference allowed, scaled by max(1, |eager|); None: 1e-4 for float32, by dtype.
+    optimize: simplify and fuse the program before it is lowered.
+    notes: sentences for the contract, about what was done to the model before.
     progress: True prints the stages, a function is called with each.
 
     >>> result = fairlead.export(model, {"input_ids": ids}, "model.onnx")
@@ -100,7 +106,8 @@ def export(
 
 
 def locals_of(values: dict) -> dict:
-    names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance")
+    names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
+             "optimize", "notes")  # fmt: skip
     return {name: values[name] for name in names}
 
 
@@ -113,13 +120,15 @@ class _Export:
 
     def run(self) -> ExportResult:
         start = time.perf_counter()
-        self.path = check_request(self.model, self.path, self.options)
-        calls = self.calls = normalise(self.model, self.inputs)
-        self.call = base_call(calls)
-        try:
-            return self.settled_run(calls, start)
-        finally:
-            self.discard()
+        self.final = self.path is not None
+        with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+            self.path = check_request(self.model, self.path if self.final else f"{folder}/model.onnx", self.options)
+            calls = self.calls = normalise(self.model, self.inputs)
+            self.call = base_call(calls)
+            try:
+                return self.settled_run(calls, start)
+            finally:
+                self.discard()
 
     def discard(self) -> None:
         if self.staged is not None:
@@ -191,7 +200,7 @@ class _Export:
                 runs, values = self.runs(session, probed)
                 program = _core.build_program(
                     session.core, runs, [s.name for s in probed.symbols], values,
-                    self.input_names, probed.shapes, names,
+                    self.input_names, probed.shapes, names, self.options["optimize"],
                 )  # fmt: skip
             contract = self.contract(program, probed, names)
             self.refuse_assumptions(contract)
@@ -205,17 +214,21 @@ class _Export:
             with self.progress.stage("verify", "verifying in ONNX Runtime at sizes never probed"):
                 calls = [self.call] + [c for c in calls if c is not self.call]
                 verification = Verification(
-                    self.model, calls, probed, self.input_names, names, contract, self.options["tolerance"], self.path
-                )
+                    self.model, calls, probed, self.input_names, names, contract, self.options["tolerance"],
+                    self.path if self.final else "",
+                )  # fmt: skip
                 rows = verification.run(staged.path, session)
-        staged.add_metadata("fairlead.checked", contract.verified)
-        staged.commit()
+        for each in (model, staged):
+            each.add_metadata("fairlead.checked", contract.verified)
+        if self.final:
+            staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
         return ExportResult(
-            path=self.path, contract=contract, discrepancies=rows, timings=self.progress.timings,
+            path=self.path if self.final else "", contract=contract, discrepancies=rows, timings=self.progress.timings,
             nodes=model.node_count, operators=model.operators, runs=probed.trials,
             recorded_operators=session.core.operators(probed.runs[0]),
             model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, opset=self.options["opset"],
+            model=model,
         )  # fmt: skip
 
     # ---- probing --------------------------------------------------------------------------------
@@ -307,7 +320,7 @@ class _Export:
         contract.assumptions = merged(program.assumptions)
         contract.ignored = list(program.ignored_inputs)
         contract.written = list(program.written_inputs)
-        contract.notes += self.fixes.notes
+        contract.notes += [*self.options["notes"], *self.fixes.notes]
         return contract
 
     def refuse_assumptions(self, contract: Contract) -> None:

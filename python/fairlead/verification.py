@@ -45,7 +45,7 @@ class Verification:
     output_names: list[str]
     contract: Contract
     tolerance: float | None
-    path: str  # the final name, for messages
+    path: str  # the final name, for messages; empty where the model stays in memory
 
     def run(self, staged: str, recording: RecordingSession) -> list[dict]:
         """One row per call that was checked; the contract is told. Raises where one differs."""
@@ -53,8 +53,7 @@ class Verification:
             session = OnnxSession(staged)
         except Exception as error:
             raise Discrepancy(
-                f"[verify] Expected a file that ONNX Runtime loads, got: {first_line(error)}. "
-                f"No file was written under {self.path}."
+                f"[verify] Expected a file that ONNX Runtime loads, got: {first_line(error)}. {self.nothing_written}"
             ) from error
         self.random = any(a["kind"] == "random" for a in self.contract.assumptions)
         self.state = ModelState(self.model)
@@ -71,6 +70,10 @@ class Verification:
                 self.refuse(session, recording, setting, row)
         self.contract.verified = self.in_words(rows)
         return rows
+
+    @property
+    def nothing_written(self) -> str:
+        return f"No file was written under {self.path}." if self.path else "Nothing was exported."
 
     def settings(self):
         for number, call in enumerate(self.calls):
@@ -150,7 +153,7 @@ class Verification:
         return alone or [k for k in symbols if not fails(set(symbols) - {k})]
 
     def problem(self, recording: RecordingSession, setting: Setting, row: dict) -> Exception:
-        nothing = f"No file was written under {self.path}."
+        nothing = self.nothing_written
         args, kwargs = self.calls[0].with_tensors([t.clone() for t in setting.tensors])
         with recording:
             outcome = recording.run(args, kwargs, self.probed.runs[0])

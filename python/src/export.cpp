@@ -11,7 +11,9 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/onnx/lowering.h"
+#include "fairlead/onnx/weights.h"
 #include "fairlead/onnx/writer.h"
+#include "fairlead/passes/dead_code.h"
 #include "fairlead/passes/passes.h"
 #include "fairlead/trace/program.h"
 #include "recorder.h"
@@ -36,7 +38,7 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
                                      const std::vector<std::vector<std::int64_t>>& symbol_values,
                                      const std::vector<std::string>& input_names,
                                      const std::vector<std::vector<std::string>>& input_shapes,
-                                     const std::vector<std::string>& output_names) {
+                                     const std::vector<std::string>& output_names, bool optimize) {
   ProgramRequest request;
   request.vocabulary = &recorder.vocabulary();
   for (const int run : runs) request.runs.push_back(&recorder.run(run));
@@ -51,7 +53,12 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
   request.output_names = output_names;
   nb::gil_scoped_release release;
   auto handle = std::make_unique<ProgramHandle>(ProgramHandle{build_program(request)});
-  run_passes(handle->program.graph);
+  // What nothing needs goes in any case: it may hold operators that have no ONNX form.
+  if (optimize) {
+    run_passes(handle->program.graph);
+  } else {
+    remove_dead_code(handle->program.graph);
+  }
   return handle;
 }
 
@@ -103,6 +110,17 @@ onnx::StagedModel write(const ModelHandle& h, const std::string& path,
   if (external == "never") mode = ExternalData::kNever;
   nb::gil_scoped_release release;
   return onnx::write_model(h.model, path, mode);
+}
+
+std::unique_ptr<ModelHandle> weights_as_inputs(
+    const ModelHandle& h,
+    const std::vector<std::tuple<std::string, std::vector<std::int64_t>>>& weights,
+    bool keep_values) {
+  std::vector<onnx::Weight> list;
+  for (const auto& [name, dims] : weights) list.push_back({name, dims});
+  nb::gil_scoped_release release;
+  return std::make_unique<ModelHandle>(
+      ModelHandle{onnx::weights_as_inputs(h.model, list, keep_values)});
 }
 
 nb::dict operators(const ModelHandle& h) {
@@ -167,6 +185,8 @@ void init_export(nb::module_& m) {
            [](ModelHandle& h, const std::string& key, const std::string& value) {
              h.model.metadata.emplace_back(key, value);
            })
+      .def("weights_as_inputs", &weights_as_inputs, "weights"_a, "keep_values"_a,
+           nb::keep_alive<0, 1>(), "A copy in which weights, given as (name, shape), are inputs.")
       .def("write", &write, "path"_a, "external_data"_a = "auto");
   nb::class_<onnx::StagedModel>(m, "StagedModel", "A written model that has not got its name yet.")
       .def_prop_ro("path", [](const onnx::StagedModel& s) { return s.path(); })
@@ -179,7 +199,8 @@ void init_export(nb::module_& m) {
       .def("commit", &onnx::StagedModel::commit)
       .def("discard", &onnx::StagedModel::discard);
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
-        "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a);
+        "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a,
+        "optimize"_a = true);
   m.def("operator_rows", &rows, "Every lowering: (ATen name, ONNX form, limits).");
 }
 

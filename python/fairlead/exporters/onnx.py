@@ -1,0 +1,65 @@
+"""OnnxExporter: fairlead.export behind the interface of transformers.exporters."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from fairlead.exporters.base import HfExporter
+from fairlead.exporters.configs import OnnxConfig
+from fairlead.exporters.model_settings import accepted, exportable
+from fairlead.exporters.prepare import prepare_for_export
+from fairlead.exporters.program import OnnxProgram, external_words
+from fairlead.pipeline import export
+from fairlead.request import DEFAULT_OPSET, check_path
+
+
+class OnnxExporter(HfExporter):
+    """Exports to ONNX.
+
+    >>> program = OnnxExporter().export(model, inputs, config=OnnxConfig(dynamic=True, output_path="model.onnx"))
+    >>> outputs = program(**inputs)
+    """
+
+    required_packages: ClassVar[list[str]] = ["torch", "onnxruntime"]
+    min_versions: ClassVar[dict[str, str]] = {"torch": "2.6", "onnxruntime": "1.20"}
+    config_class = OnnxConfig
+
+    def export(self, model: Any, sample_inputs: Any, config: OnnxConfig | dict | None = None) -> OnnxProgram:
+        """The model as an OnnxProgram, written to config.output_path where that is set."""
+        config = self.configured(config)
+        model, inputs, flags = prepare_for_export(model, sample_inputs)
+        path = None if config.output_path is None else check_path(config.output_path)
+        # A file without its weights cannot be verified: it is written from the program that was.
+        plain = config.export_params and not config.keep_initializers_as_inputs
+        options = {"tracer": config.tracer} if config.tracer != "observe" else {}
+        constants = accepted(model, flags)
+        with exportable(model, {k: v for k, v in flags.items() if k not in constants}) as notes:
+            result = export(
+                model,
+                inputs | constants,
+                path if plain else None,
+                dynamic_shapes=shapes_asked(config),
+                opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
+                external_data=external_words(config.external_data),
+                verify=config.verify,
+                strict=config.strict,
+                optimize=config.optimize,
+                notes=notes,
+                **options,
+            )
+        program = OnnxProgram(result, model, list(inputs))
+        if path is not None and not plain:
+            program.save(
+                path,
+                include_initializers=config.export_params,
+                keep_initializers_as_inputs=config.keep_initializers_as_inputs,
+                external_data=config.external_data,
+            )
+        return program
+
+
+def shapes_asked(config: Any) -> Any:
+    """dynamic_shapes for fairlead.export: those of the config, None to find out, {} for sizes as in the sample."""
+    if config.dynamic_shapes is not None:
+        return config.dynamic_shapes
+    return None if config.dynamic else {}

@@ -1,0 +1,179 @@
+"""What OnnxExporter gives back: an ONNX model in memory that can be saved, run and looked at.
+
+The weights stay where the PyTorch model holds them; they are written when the program is saved or first run.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from fairlead.contract import Contract
+from fairlead.exporters.prepare import OUTPUT_FLAGS
+from fairlead.exporters.refusals import InvalidValue
+from fairlead.leaves import get_leaf_tensors
+from fairlead.pipeline import ExportResult
+from fairlead.request import check_path
+from fairlead.runtime_check import NUMPY_LESS, OnnxSession
+
+
+class Outputs(tuple):
+    """The outputs of a run in the order of the file, also by name: outputs[0], outputs["logits"]."""
+
+    names: Sequence[str] = ()
+
+    def __getitem__(self, key: Any) -> Any:
+        if isinstance(key, str):
+            if key not in self.names:
+                raise KeyError(f"Expected an output among {', '.join(self.names)}, got {key!r}.")
+            key = list(self.names).index(key)
+        return super().__getitem__(key)
+
+    def keys(self) -> list[str]:
+        return list(self.names)
+
+
+class OnnxProgram:
+    """An exported model. Has what users of torch.onnx.ONNXProgram use, and what is known about the export.
+
+    program.save("model.onnx")          writes it
+    program(**inputs)                   runs it in ONNX Runtime on the forward kwargs
+    program.model_proto                 an onnx.ModelProto
+    program.contract, .discrepancies    symbols, sizes tried, assumptions; one row per check against PyTorch
+    """
+
+    def __init__(self, result: ExportResult, model: torch.nn.Module, arguments: Sequence[str]):
+        self.result = result
+        self.path = result.path  # of the complete file, where one was written
+        self._arguments = list(arguments)  # of the sample, in order: positional arguments are named by them
+        named = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
+        self._weights = [(name, list(tensor.shape)) for name, tensor in named]
+        self._session: OnnxSession | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"OnnxProgram({self.result.nodes} nodes, opset {self.result.opset}, inputs {', '.join(self.input_names)})"
+        )
+
+    # ---- what is known ------------------------------------------------------------------------------
+
+    @property
+    def contract(self) -> Contract:
+        return self.result.contract
+
+    @property
+    def discrepancies(self) -> list[dict]:
+        return self.result.discrepancies
+
+    @property
+    def input_names(self) -> list[str]:
+        return [row["name"] for row in self.contract.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [row["name"] for row in self.contract.outputs]
+
+    # ---- writing --------------------------------------------------------------------------------
+
+    def save(
+        self,
+        destination: str | os.PathLike,
+        *,
+        include_initializers: bool = True,
+        keep_initializers_as_inputs: bool = False,
+        external_data: bool | str | None = None,
+    ) -> None:
+        """Writes the model; nothing is under the final name before it is complete.
+
+        include_initializers: False leaves the weights out and lists them as inputs, by the names of the parameters.
+        keep_initializers_as_inputs: lists the weights as inputs too.
+        external_data: True for weights in `<destination>.data`, False for one file, None or "auto" by their size.
+        """
+        path = check_path(destination)
+        model = self.result.model
+        if keep_initializers_as_inputs or not include_initializers:
+            model = model.weights_as_inputs(self._weights, include_initializers)
+        staged = model.write(path, external_words(external_data))
+        try:
+            staged.commit()
+        finally:
+            staged.discard()
+
+    @property
+    def model_proto(self) -> Any:
+        """The model as an onnx.ModelProto, weights included."""
+        import onnx
+
+        with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+            path = os.path.join(folder, "model.onnx")
+            self.save(path)
+            return onnx.load(path)
+
+    @property
+    def model(self) -> Any:
+        """The model as an onnx_ir.Model."""
+        import onnx_ir
+
+        return onnx_ir.from_proto(self.model_proto)
+
+    # ---- running --------------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Outputs:
+        """Runs the model in ONNX Runtime on what forward takes. The outputs are tensors, in order and by name."""
+        if len(args) > len(self._arguments):
+            raise InvalidValue(
+                f"[OnnxProgram] Expected at most {len(self._arguments)} positional arguments "
+                f"({', '.join(self._arguments)}), got {len(args)}."
+            )
+        given = dict(zip(self._arguments, args, strict=False)) | kwargs
+        leaves = get_leaf_tensors({k: v for k, v in given.items() if k not in OUTPUT_FLAGS})
+        missing = [name for name in self.input_names if name not in leaves]
+        unknown = [name for name in leaves if name not in self.input_names]
+        if missing or unknown:
+            found = [f"no {shown(missing)}"] * bool(missing) + [f"{shown(unknown)} besides"] * bool(unknown)
+            raise InvalidValue(
+                f"[OnnxProgram] Expected the inputs {shown(self.input_names)}, got {' and '.join(found)}. "
+                "Pass what the model was exported with."
+            )
+        if self._session is None:
+            self.initialize_inference_session()
+        outputs = Outputs(torch_tensor(v) for v in self._session.run(leaves))
+        outputs.names = self.output_names
+        return outputs
+
+    def initialize_inference_session(self) -> None:
+        """Loads the model into ONNX Runtime; the first run does it otherwise."""
+        if self.path and os.path.exists(self.path):
+            self._session = OnnxSession(self.path)
+            return
+        with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+            path = os.path.join(folder, "model.onnx")
+            self.save(path)
+            self._session = OnnxSession(path)  # maps the weights: the file may go
+
+    def release(self) -> None:
+        """Gives the memory of ONNX Runtime back; the next run loads the model again."""
+        self._session = None
+
+
+def external_words(external_data: bool | str | None) -> str:
+    """What the writer calls it: True "always", False "never", None "auto"."""
+    return {True: "always", False: "never", None: "auto"}.get(external_data, external_data)
+
+
+def torch_tensor(value: Any) -> torch.Tensor:
+    """An OrtValue as a tensor, also for the types that numpy lacks."""
+    for dtype, code in NUMPY_LESS.items():
+        if value.element_type() == code:
+            bits = torch.int16 if dtype.itemsize == 2 else torch.uint8
+            return torch.utils.dlpack.from_dlpack(value._ortvalue.to_dlpack()).view(bits).view(dtype)
+    array = value.numpy()
+    return torch.from_numpy(array if array.flags.writeable else array.copy())
+
+
+def shown(names: Sequence[str]) -> str:
+    return ", ".join(names[:6]) + (f", ... ({len(names)} in all)" if len(names) > 6 else "")

@@ -1,0 +1,102 @@
+"""export_for_generation: a plan for the model, each part exported, generation.json beside the files."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from fairlead._core import FairleadError, InvalidInput, __version__
+from fairlead.exporters.model_settings import exportable
+from fairlead.exporters.onnx import OnnxExporter
+from fairlead.exporters.program import OnnxProgram, external_words
+from fairlead.generation.decoder import plan_decoder
+from fairlead.generation.paths import Paths
+from fairlead.generation.plan import PartPlan, Plan
+from fairlead.generation.settings import settings_of
+from fairlead.generation.watch import copied
+from fairlead.pipeline import export
+from fairlead.request import DEFAULT_OPSET
+from fairlead.runtime import manifest
+
+
+def export_for_generation(
+    exporter: Any,
+    model: Any,
+    sample_inputs: Any,
+    config: Any = None,
+    generation_config: Any = None,
+    multi_token_decode: bool = False,
+) -> dict[str, Any]:
+    """Takes a generative model apart and exports every part: {component: program}.
+
+    multi_token_decode is always served: a decoder takes any number of tokens after any past. Only a model whose state
+    does not grow (Mamba) cannot, and says so.
+    """
+    plan = plan_for(model, sample_inputs, generation_config)
+    if multi_token_decode and plan.components["prefill"] != plan.components["decode"]:
+        raise InvalidInput(
+            f"[export_for_generation] Expected a model that decodes several tokens at once, because "
+            f"multi_token_decode=True, got {type(model).__name__}, whose state takes one at a time."
+        )
+    paths = Paths(plan, config)
+    programs = {part.name: exported(exporter, part, paths) for part in plan.parts}
+    if isinstance(exporter, OnnxExporter):
+        manifest.write(paths.folder, manifest_of(model, plan, programs, paths, generation_config))
+    return {component: programs[name] for component, name in plan.components.items()}
+
+
+def plan_for(model: Any, sample_inputs: Any, generation_config: Any = None) -> Plan:
+    if not callable(getattr(model, "generate", None)):
+        raise InvalidInput(
+            f"[export_for_generation] Expected a model with generate(), got {type(model).__name__}. "
+            "Export it with fairlead.export."
+        )
+    sample = copied(sample_inputs)
+    return plan_decoder(model, sample, generation_config)
+
+
+def exported(exporter: Any, part: PartPlan, paths: Paths) -> Any:
+    config = exporter.configured(paths.config_of(part.name))
+    try:
+        if not isinstance(exporter, OnnxExporter):  # other formats are made from one call
+            return exporter.export(part.module, part.calls[0], config)
+        with exportable(part.module) as notes:
+            result = export(
+                part.module,
+                part.calls,
+                paths.file_of(part.name),
+                dynamic_shapes=config.dynamic_shapes,
+                output_names=part.output_names,
+                opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
+                external_data=external_words(config.external_data),
+                verify=config.verify,
+                strict=config.strict,
+                optimize=config.optimize,
+                notes=notes,
+            )
+    except FairleadError as error:
+        text = str(error).partition("] ")[2] or str(error)
+        raise type(error)(f"[export_for_generation] In the part {part.name}: {text}") from error
+    program = OnnxProgram(result, part.module, list(part.calls[0]))
+    program.folder = paths.temporary  # a folder of our own lives as long as the programs in it
+    return program
+
+
+def manifest_of(model: Any, plan: Plan, programs: dict, paths: Paths, generation_config: Any) -> dict[str, Any]:
+    parts = {}
+    for part in plan.parts:
+        contract = programs[part.name].contract
+        parts[part.name] = {
+            "file": os.path.basename(paths.file_of(part.name)),
+            "inputs": [i["name"] for i in contract.inputs],
+            "outputs": [o["name"] for o in contract.outputs],
+        }
+        for key in ("last", "optional"):
+            if getattr(part, key) is not None:
+                parts[part.name][key] = getattr(part, key)
+    return {
+        "format": manifest.FORMAT, "fairlead": __version__, "model": type(model).__name__, "kind": plan.kind,
+        "parts": parts, "once": plan.once, "prefill": plan.prefill, "step": plan.step, "cache": plan.cache,
+        "prompt_only": plan.prompt_only, "positions": plan.positions, "tokens": plan.tokens,
+        "settings": settings_of(model, generation_config),
+    }  # fmt: skip
