@@ -28,6 +28,7 @@ from fairlead._core import (
 # Name -> module: imported on first use.
 _LAZY = {
     "export": "fairlead.pipeline",
+    "export_checkpoint": "fairlead.checkpoint_export",
     "ExportResult": "fairlead.pipeline",
     "Contract": "fairlead.contract",
     "InputObserver": "fairlead.observer",

@@ -10,6 +10,7 @@ Nothing is fetched: the hub is switched off. Whatever is wrong with a source is 
 from __future__ import annotations
 
 import contextlib
+import functools
 import glob
 import importlib.util
 import json
@@ -30,7 +31,9 @@ class Checkpoint:
     folder: str
     gguf_file: str | None = None  # its name in the folder
     notes: list[str] = field(default_factory=list)
+    reader_class: Any = None
     _config: Any = None
+    _reader: Any = None
 
     @property
     def name(self) -> str:
@@ -54,6 +57,12 @@ class Checkpoint:
         """What every from_pretrained is called with."""
         extra = {} if self.gguf_file is None else {"gguf_file": self.gguf_file}
         return {"pretrained_model_name_or_path": self.folder, "local_files_only": True, **extra}
+
+    def reader(self, path: Any, *rest: Any) -> Any:
+        """A GGUFReader of this file, made once."""
+        if self._reader is None:
+            self._reader = self.reader_class(path, *rest)
+        return self._reader
 
     @property
     def config(self) -> Any:
@@ -98,7 +107,7 @@ def in_package(source: str) -> Checkpoint:
     folders = [os.path.dirname(path) for path in configs if weights(os.path.dirname(path))]
     if not folders:
         raise InvalidInput(
-            f"[export] Expected a .gguf file or a config.json with weights in the package {name}, got none below {root}."
+            f"[export] Expected a .gguf file or a config.json with weights in the package {name}, got none in {root}."
         )
     return in_folder(source, folders[0])
 
@@ -153,7 +162,7 @@ def gguf(source: str, path: str) -> Checkpoint:
 def reading(checkpoint: Checkpoint, what: str):
     """Whatever Transformers raises while it reads is one line that names the source; the hub is off."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    with quiet():
+    with quiet(), gguf_read_once(checkpoint):
         try:
             yield
         except (FairleadError, MemoryError):
@@ -167,6 +176,28 @@ def reading(checkpoint: Checkpoint, what: str):
             raise problem(checkpoint, what, error) from error
         except Exception as error:
             raise problem(checkpoint, what, error) from error
+
+
+@contextlib.contextmanager
+def gguf_read_once(checkpoint: Checkpoint):
+    """Transformers parses the whole file for the configuration, again for the tokenizer and the weights, and makes the
+    table of tensor names for every module: the same answers, each kept, take a third of the time.
+    """
+    if checkpoint.gguf_file is None:
+        yield
+        return
+    import gguf
+    from transformers import modeling_gguf_pytorch_utils as reader
+
+    before = gguf.GGUFReader, gguf.get_tensor_name_map, reader.tqdm
+    gguf.GGUFReader = checkpoint.reader
+    gguf.get_tensor_name_map = functools.cache(gguf.get_tensor_name_map)
+    reader.tqdm = lambda items, **_: items  # it asks nobody whether a bar is wanted
+    checkpoint.reader_class = before[0]
+    try:
+        yield
+    finally:
+        gguf.GGUFReader, gguf.get_tensor_name_map, reader.tqdm = before
 
 
 def problem(checkpoint: Checkpoint, what: str, error: Exception) -> InvalidInput:
@@ -188,17 +219,14 @@ def one_line(error: BaseException) -> str:
 @contextlib.contextmanager
 def quiet():
     """Without the progress bars and remarks of Transformers: what matters of them is said in the report."""
-    from transformers import modeling_gguf_pytorch_utils as reader
     from transformers.utils import logging
 
-    before, bars, bar = logging.get_verbosity(), logging.is_progress_bar_enabled(), reader.tqdm
+    before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
-    reader.tqdm = lambda items, **_: items  # it asks nobody whether a bar is wanted
     try:
         yield
     finally:
-        reader.tqdm = bar
         logging.set_verbosity(before)
         if bars:
             logging.enable_progress_bar()

@@ -11,20 +11,21 @@ import os
 import shutil
 from typing import Any
 
+from fairlead._core import __version__
 from fairlead.checkpoint import Checkpoint, quiet
 from fairlead.genai_config import genai_config
-from fairlead.tasks import Task
 
+SUMMARY = "fairlead.json"
 COPIED = (
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "vocab.txt",
-    "merges.txt", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "source.spm", "target.spm", "bpe.codes",
-    "chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json", "normalizer.json",
-    "image_processor_config.json", "video_preprocessor_config.json", "generation_config.json", "modules.json",
-    "config_sentence_transformers.json", "sentence_bert_config.json", "1_Pooling/config.json",
+    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
+    "vocab.txt", "merges.txt", "spiece.model", "sentencepiece.bpe.model", "tokenizer.model", "source.spm", "target.spm",
+    "chat_template.jinja", "chat_template.json", "preprocessor_config.json", "processor_config.json",
+    "image_processor_config.json", "video_preprocessor_config.json", "normalizer.json", "generation_config.json",
+    "modules.json", "config_sentence_transformers.json", "sentence_bert_config.json", "1_Pooling/config.json",
 )  # fmt: skip
 
 
-def write(checkpoint: Checkpoint, model: Any, tokenizer: Any, task: Task, parts: dict[str, Any], folder: str) -> None:
+def write(checkpoint: Checkpoint, model: Any, tokenizer: Any, result: Any, folder: str) -> None:
     if checkpoint.gguf_file is None:
         copy(checkpoint, folder)
     with quiet():
@@ -34,10 +35,19 @@ def write(checkpoint: Checkpoint, model: Any, tokenizer: Any, task: Task, parts:
         if generation is not None and not os.path.exists(os.path.join(folder, "generation_config.json")):
             generation.save_pretrained(folder)
     write_json(os.path.join(folder, "config.json"), configuration(checkpoint, model))
-    if "model.onnx" in parts and task.parts == "decoder":
-        settings = genai_config(model, parts["model.onnx"].contract)
+    write_json(os.path.join(folder, SUMMARY), summary(result))
+    if "model.onnx" in result.parts and result.task == "text-generation":
+        settings = genai_config(model, result.parts["model.onnx"].contract)
         if settings is not None:
             write_json(os.path.join(folder, "genai_config.json"), settings)
+
+
+def summary(result: Any) -> dict[str, Any]:
+    """fairlead.json: what was exported from what, and how far it is from PyTorch. `verify` reads task and dtype."""
+    return {
+        "fairlead": __version__, "source": result.source, "task": result.task, "architecture": result.architecture,
+        "dtype": result.dtype, "parts": list(result.parts), "worst_difference": result.worst,
+    }  # fmt: skip
 
 
 def copy(checkpoint: Checkpoint, folder: str) -> None:

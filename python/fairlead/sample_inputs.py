@@ -57,10 +57,20 @@ class Samples:
             else:
                 for kind in takes:
                     call |= getattr(self, kind)(which)
-            if "use_cache" in self.parameters and self.task.parts == "model":
+            if "use_cache" in self.parameters:
                 call["use_cache"] = False
             found.append(call)
         return found
+
+    def generation(self, which: int = 0) -> dict[str, Any]:
+        """One call of generate."""
+        if self.task.takes == ("image", "text"):
+            return self.image_and_text(which)
+        return getattr(self, self.task.takes[0])(which)
+
+    def decodes(self) -> bool:
+        """Whether new text is put after the prompt: then it is padded before it."""
+        return self.task.parts == "generation" and not getattr(self.config, "is_encoder_decoder", False)
 
     def kinds_of_main_input(self) -> tuple[str, ...]:
         main = getattr(self.model, "main_input_name", "input_ids")
@@ -85,13 +95,13 @@ class Samples:
         sentences = SENTENCES[which]
         if self.tokenizer is None:
             return self.fitting(self.drawn_text(which))
-        side = {"padding_side": "left"} if self.task.parts == "decoder" else {}
+        side = {"padding_side": "left"} if self.decodes() else {}
         encoded = dict(self.tokenizer(sentences, return_tensors="pt", padding=True, **side))
         top = self.text_config().vocab_size
         if int(encoded["input_ids"].max()) >= top:
             raise InvalidInput(
-                f"[export] Expected a tokenizer for {top} tokens, got id {int(encoded['input_ids'].max())} from the one in "
-                f"'{self.checkpoint.folder}'. It belongs to another model."
+                f"[export] Expected a tokenizer for {top} tokens, got id {int(encoded['input_ids'].max())} from that "
+                f"in '{self.checkpoint.folder}'. It belongs to another model."
             )
         return self.fitting(encoded)
 
@@ -106,7 +116,7 @@ class Samples:
         usable = torch.tensor([i for i in range(min(top, 64)) if i not in special])
         ids = usable[torch.randint(0, len(usable), (rows, length), generator=self.generator)]
         mask = torch.ones_like(ids)
-        if self.task.parts == "decoder":
+        if self.decodes():
             mask[1, :2] = 0
         else:
             mask[1, length - 2 :] = 0
@@ -148,15 +158,15 @@ class Samples:
         rows = 2 + which
         processor = self.load("AutoProcessor", "a processor", ("processor_config.json", "preprocessor_config.json"))
         if processor is None or self.tokenizer is None:
-            if self.task.parts == "image-text":
+            if self.task.parts == "generation":
                 raise InvalidInput(
                     f"[export] Expected a processor and a tokenizer in '{self.checkpoint.folder}', got "
-                    f"{'no tokenizer' if processor is not None else 'no processor_config.json'}: where a picture stands in "
-                    "the text is theirs to say. Save them with processor.save_pretrained."
+                    f"{'no tokenizer' if processor is not None else 'no processor'}: where a picture stands "
+                    "in the text is theirs to say. Save them with processor.save_pretrained."
                 )
             return self.text(which) | {"pixel_values": self.drawn_pixels(len(SENTENCES[which]))}
         texts, images = list(SENTENCES[which]), [picture(k) for k in range(rows)]
-        if self.task.parts == "image-text":
+        if self.task.parts == "generation":
             texts = [self.with_picture(processor, text) for text in texts]
             images = [[image] for image in images]
         with quiet():

@@ -19,16 +19,16 @@ class Task:
     name: str
     mapping: str  # of transformers.models.auto.modeling_auto: model type -> class names
     takes: tuple[str, ...]  # text, image, sound; none: as the model's main input says
-    parts: str = "model"  # "model": one file; "decoder": with a cache; "encoder-decoder": two or three files
+    parts: str = "model"  # "model": one file from calls of forward; "generation": what a generation shows
 
 
 # Rows in the order in which an architecture is looked up: what appears in several mappings belongs to the first.
 TASKS = [
-    Task("automatic-speech-recognition", "SPEECH_SEQ_2_SEQ", ("sound",), "encoder-decoder"),
+    Task("automatic-speech-recognition", "SPEECH_SEQ_2_SEQ", ("sound",), "generation"),
     Task("automatic-speech-recognition", "CTC", ("sound",)),
-    Task("image-text-to-text", "IMAGE_TEXT_TO_TEXT", ("image", "text"), "image-text"),
-    Task("text2text-generation", "SEQ_TO_SEQ_CAUSAL_LM", ("text",), "encoder-decoder"),
-    Task("text-generation", "CAUSAL_LM", ("text",), "decoder"),
+    Task("image-text-to-text", "IMAGE_TEXT_TO_TEXT", ("image", "text"), "generation"),
+    Task("text2text-generation", "SEQ_TO_SEQ_CAUSAL_LM", ("text",), "generation"),
+    Task("text-generation", "CAUSAL_LM", ("text",), "generation"),
     Task("fill-mask", "MASKED_LM", ("text",)),
     Task("text-classification", "SEQUENCE_CLASSIFICATION", ("text",)),
     Task("token-classification", "TOKEN_CLASSIFICATION", ("text",)),
@@ -49,7 +49,8 @@ TASKS = [
 
 ALIASES = {
     "causal-lm": "text-generation", "seq2seq": "text2text-generation", "summarization": "text2text-generation",
-    "translation": "text2text-generation", "speech": "automatic-speech-recognition", "asr": "automatic-speech-recognition",
+    "translation": "text2text-generation", "speech": "automatic-speech-recognition",
+    "asr": "automatic-speech-recognition",
     "embeddings": "feature-extraction", "sentence-similarity": "feature-extraction",
     "image-feature-extraction": "feature-extraction", "classification": "text-classification",
 }  # fmt: skip
@@ -85,7 +86,7 @@ def detect(checkpoint: Checkpoint, wanted: str | None = None) -> tuple[Task, str
         if getattr(transformers, name, None) is None:
             raise InvalidInput(
                 f"[export] Expected an architecture of Transformers {transformers.__version__}, got {name} in "
-                f"'{checkpoint.folder}'. A newer Transformers may have it; for a class of your own use SCRIPT.py:FUNCTION."
+                f"'{checkpoint.folder}'. A newer one may have it; for a class of your own use SCRIPT.py:FUNCTION."
             )
         return TASKS[-1], name
     # GGUF files and bare checkpoints say no architecture: generation for the former, features for the latter.
@@ -94,7 +95,7 @@ def detect(checkpoint: Checkpoint, wanted: str | None = None) -> tuple[Task, str
         if kind in classes(task):
             return task, classes(task)[kind][0]
     raise InvalidInput(
-        f"[export] Expected a model type of Transformers, got '{kind}' in '{checkpoint.folder}'. Name its task with --task."
+        f"[export] Expected a model type of Transformers, got '{kind}' in '{checkpoint.folder}'. Name its --task."
     )
 
 
@@ -119,6 +120,6 @@ def chosen(checkpoint: Checkpoint, kind: str, architectures: list[str], wanted: 
 def refuse_custom_code(checkpoint: Checkpoint, config: Any) -> None:
     if getattr(config, "auto_map", None):
         raise InvalidInput(
-            f"[export] Expected a model of Transformers, got one with code of its own in '{checkpoint.folder}' (auto_map). "
+            f"[export] Expected a model of Transformers, got one with code of its own in '{checkpoint.folder}'. "
             "It is not run from a checkpoint: load it yourself and return it from a SCRIPT.py:FUNCTION."
         )

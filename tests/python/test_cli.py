@@ -71,7 +71,7 @@ def here(monkeypatch, capsys):
 
 
 def test_demo_exports_end_to_end_and_says_where(folder):
-    done = process("demo")
+    done = process("demo", "--tiny")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("Llama, 2 layers, ")
     for part in ("Contract\n", "attention_mask: int64[batch, sequence + past]", "Times\n", "  verify ", "  total ",
@@ -164,8 +164,8 @@ def test_a_terminal_gets_colour_unless_no_color_is_set(folder):
 def test_help_has_examples_for_every_command(here):
     code, out, _ = here("--help")
     assert code == 0
-    assert "Exit codes: 0 done, 1 the model cannot be exported, 2 usage" in out
-    for command in ("export", "inspect", "doctor", "demo"):
+    assert "Exit codes: 0 done, 1 the model cannot be exported or differs, 2 usage" in out
+    for command in ("export", "inspect", "doctor", "demo", "generate", "verify", "completion"):
         assert command in out
         code, text, _ = here(command, "--help")
         assert code == 0
