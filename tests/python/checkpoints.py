@@ -1,0 +1,137 @@
+"""Tiny checkpoints for the command line: made with save_pretrained in the test, tokenizers included."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+WORDS = "the a of is rain bread ship ships keeper counted seven lighthouse because yeast makes gas rises two rivers meet"
+TEMPLATE = "{% for m in messages %}<{{ m['role'] }}> {{ m['content'] }} </s> {% endfor %}<assistant> "
+
+
+def tokenizer(folder: Path, template: str | None = None) -> Any:
+    """Words and letters, so that every text has tokens."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    special = ["<pad>", "<s>", "</s>", "<unk>", "<mask>"]
+    letters = [chr(c) for c in range(33, 127)]
+    words = list(dict.fromkeys([*special, *WORDS.split(), *letters]))
+    inner = Tokenizer(models.WordPiece({w: k for k, w in enumerate(words)}, unk_token="<unk>", max_input_chars_per_word=50))
+    inner.pre_tokenizer = pre_tokenizers.Whitespace()
+    inner.decoder = decoders.WordPiece()
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=inner, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="<unk>", mask_token="<mask>"
+    )
+    made.chat_template = template
+    made.save_pretrained(folder)
+    return made
+
+
+def saved(model: Any, folder: Path, **options: Any) -> Path:
+    """With weights that are told apart: those of a fresh model are so small that every answer is the same."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0, 0.2)
+    model.eval().save_pretrained(folder, **options)
+    return folder
+
+
+def llama(folder: Path, template: str | None = None, **options: Any) -> Path:
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    config = LlamaConfig(
+        vocab_size=128, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=256, bos_token_id=1, eos_token_id=2, pad_token_id=0,
+    )  # fmt: skip
+    saved(LlamaForCausalLM(config), folder, **options)
+    tokenizer(folder, template)
+    return folder
+
+
+def bert_config(**more: Any) -> Any:
+    from transformers import BertConfig
+
+    return BertConfig(
+        vocab_size=128, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        max_position_embeddings=64, **more,
+    )  # fmt: skip
+
+
+def bert(folder: Path, head: str = "BertForSequenceClassification", **more: Any) -> Path:
+    import transformers
+
+    saved(getattr(transformers, head)(bert_config(**more)), folder)
+    tokenizer(folder)
+    return folder
+
+
+def vit(folder: Path) -> Path:
+    from transformers import ViTConfig, ViTForImageClassification
+    from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
+
+    config = ViTConfig(
+        hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4, image_size=32, patch_size=8,
+        num_labels=5,
+    )  # fmt: skip
+    saved(ViTForImageClassification(config), folder)
+    ViTImageProcessorPil(size={"height": 32, "width": 32}).save_pretrained(folder)
+    return folder
+
+
+def wav2vec2(folder: Path) -> Path:
+    from transformers import Wav2Vec2Config, Wav2Vec2FeatureExtractor, Wav2Vec2ForCTC
+
+    config = Wav2Vec2Config(
+        vocab_size=32, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        conv_dim=(16, 16), conv_kernel=(10, 8), conv_stride=(5, 4), num_conv_pos_embeddings=16,
+        num_conv_pos_embedding_groups=2, feat_extract_norm="layer", do_stable_layer_norm=True,
+    )  # fmt: skip
+    saved(Wav2Vec2ForCTC(config), folder)
+    Wav2Vec2FeatureExtractor(return_attention_mask=True).save_pretrained(folder)
+    return folder
+
+
+def t5(folder: Path) -> Path:
+    from transformers import T5Config, T5ForConditionalGeneration
+
+    config = T5Config(
+        vocab_size=128, d_model=32, d_kv=8, d_ff=48, num_layers=2, num_heads=4, decoder_start_token_id=0,
+        pad_token_id=0, eos_token_id=2,
+    )  # fmt: skip
+    saved(T5ForConditionalGeneration(config), folder)
+    tokenizer(folder)
+    return folder
+
+
+def whisper(folder: Path) -> Path:
+    from transformers import WhisperConfig, WhisperFeatureExtractor, WhisperForConditionalGeneration
+
+    config = WhisperConfig(
+        vocab_size=128, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, num_mel_bins=16, max_source_positions=50,
+        max_target_positions=64, decoder_start_token_id=1, bos_token_id=1, eos_token_id=2, pad_token_id=0,
+        suppress_tokens=None, begin_suppress_tokens=None,
+    )  # fmt: skip
+    saved(WhisperForConditionalGeneration(config), folder)
+    # One second: the encoder of this one has 50 places, two frames each.
+    WhisperFeatureExtractor(feature_size=16, chunk_length=1).save_pretrained(folder)
+    tokenizer(folder)
+    return folder
+
+
+def clip(folder: Path) -> Path:
+    from transformers import CLIPConfig, CLIPModel
+
+    small = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4)
+    config = CLIPConfig(
+        text_config=small | {"vocab_size": 128, "max_position_embeddings": 32, "eos_token_id": 2, "bos_token_id": 1},
+        vision_config=small | {"image_size": 32, "patch_size": 8}, projection_dim=16,
+    )  # fmt: skip
+    saved(CLIPModel(config), folder)
+    tokenizer(folder)
+    return folder
