@@ -10,6 +10,7 @@ from fairlead.exporters.model_settings import exportable
 from fairlead.exporters.onnx import OnnxExporter
 from fairlead.exporters.program import OnnxProgram, external_words
 from fairlead.generation.decoder import plan_decoder
+from fairlead.generation.encoder_decoder import plan_encoder_decoder
 from fairlead.generation.paths import Paths
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.generation.settings import settings_of
@@ -52,6 +53,8 @@ def plan_for(model: Any, sample_inputs: Any, generation_config: Any = None) -> P
             "Export it with fairlead.export."
         )
     sample = copied(sample_inputs)
+    if getattr(model.config, "is_encoder_decoder", False):
+        return plan_encoder_decoder(model, sample, generation_config)
     return plan_decoder(model, sample, generation_config)
 
 
