@@ -57,7 +57,7 @@ def encoder_text(batch: int) -> dict[str, torch.Tensor]:
     return {name: tensor.flip(1) for name, tensor in text(batch).items()}
 
 
-def encoder_decoder(name: str, config: str, inputs, **more):
+def wide(name: str, config: str, inputs, **more):
     def make():
         import transformers
 
@@ -86,16 +86,21 @@ MODELS = {
     ),
     "qwen3": decoder("Qwen3ForCausalLM", "Qwen3Config", head_dim=8),
     "mixtral": decoder("MixtralForCausalLM", "MixtralConfig", num_local_experts=4),
-    "t5": encoder_decoder(
+    "mamba2": wide(
+        "Mamba2ForCausalLM", "Mamba2Config", text, vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2,
+        num_heads=8, head_dim=8, state_size=8, n_groups=2, chunk_size=8, pad_token_id=0, bos_token_id=1,
+        eos_token_id=None, tie_word_embeddings=False,
+    ),
+    "t5": wide(
         "T5ForConditionalGeneration", "T5Config", encoder_text, vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=48,
         num_layers=2, num_heads=4, pad_token_id=0, eos_token_id=None, decoder_start_token_id=0, initializer_factor=1.0,
         tie_word_embeddings=False,
     ),
-    "bart": encoder_decoder(
+    "bart": wide(
         "BartForConditionalGeneration", "BartConfig", encoder_text, **SPEECH, max_position_embeddings=64,
         forced_eos_token_id=None,
     ),
-    "whisper": encoder_decoder(
+    "whisper": wide(
         "WhisperForConditionalGeneration", "WhisperConfig", features, **SPEECH, num_mel_bins=8,
         max_source_positions=30, max_target_positions=64,
     ),

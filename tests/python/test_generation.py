@@ -65,6 +65,16 @@ def test_the_sample_is_left_alone_and_freezes_nothing(tmp_path):
     assert "attention_mask" in [i["name"] for i in parts["decode"].contract.inputs]
 
 
+def test_prompts_shorter_than_a_state(tmp_path):
+    model, _ = MODELS["mamba2"]()
+    OnnxExporter().export_for_generation(model, {"input_ids": torch.tensor([[5]])}, OnnxConfig(output_path=tmp_path))
+    generator = Generator.from_folder(tmp_path)
+    for length in (1, 2, 5):
+        prompt = {"input_ids": torch.arange(5, 5 + length)[None], "attention_mask": torch.ones(1, length).long()}
+        expected = generated(model, prompt, max_new_tokens=6)
+        np.testing.assert_array_equal(generator.generate(**prompt, max_new_tokens=6), expected)
+
+
 def test_streaming_callbacks_and_lists_of_prompts(llama):
     _, _, parts, _ = llama
     generator = Generator(parts)

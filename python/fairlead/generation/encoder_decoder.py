@@ -82,7 +82,7 @@ def plan_encoder_decoder(model: Any, sample: dict[str, Any], generation_config: 
     own, cross = [n for n in leaves if not is_cross(n)], [n for n in leaves if is_cross(n)]
     start = seen.prompt["decoder_input_ids"][0].tolist() if "decoder_input_ids" not in sample else None
     tokens = {"input": "decoder_input_ids", "start": start}
-    cache = [entry for entry in entries(past, CACHE, grows=True) if entry["past"] in own]
+    cache = [entry for entry in entries(past, CACHE, [[2]] * len(leaves)) if entry["past"] in own]
     return Plan(
         "encoder_decoder",
         [
