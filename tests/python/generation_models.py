@@ -28,6 +28,20 @@ def text(batch: int, length: int = 9) -> dict[str, torch.Tensor]:
     return {"input_ids": ids * mask, "attention_mask": mask}
 
 
+def spread(model):
+    """Weights drawn so that the model does not say one token for ever."""
+    generator = torch.Generator().manual_seed(1)
+    head = model.get_output_embeddings()
+    if head.weight is model.get_input_embeddings().weight:
+        head.weight = torch.nn.Parameter(head.weight.clone())
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.dim() > 1:
+                std = 1.0 if "embed" in name or "shared" in name or "head" in name else weight[0].numel() ** -0.5
+                weight.normal_(0, std, generator=generator)
+    return model.eval()
+
+
 def decoder(name: str, config: str, **more):
     def make():
         import transformers
@@ -38,6 +52,31 @@ def decoder(name: str, config: str, **more):
     return make
 
 
+def encoder_text(batch: int) -> dict[str, torch.Tensor]:
+    """Texts of different lengths, padded on the right."""
+    return {name: tensor.flip(1) for name, tensor in text(batch).items()}
+
+
+def wide(name: str, config: str, inputs, **more):
+    def make():
+        import transformers
+
+        torch.manual_seed(0)
+        return spread(getattr(transformers, name)(getattr(transformers, config)(**more))), inputs
+
+    return make
+
+
+def features(batch: int) -> dict[str, torch.Tensor]:
+    return {"input_features": torch.randn(batch, 8, 60, generator=torch.Generator().manual_seed(batch))}
+
+
+SPEECH = {
+    "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "vocab_size": VOCABULARY,
+    "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None, "decoder_start_token_id": 2, "init_std": 0.5,
+    "tie_word_embeddings": False,
+}  # fmt: skip
 MODELS = {
     "llama": decoder("LlamaForCausalLM", "LlamaConfig"),
     # Shorter than what is generated: the window moves.
@@ -47,4 +86,22 @@ MODELS = {
     ),
     "qwen3": decoder("Qwen3ForCausalLM", "Qwen3Config", head_dim=8),
     "mixtral": decoder("MixtralForCausalLM", "MixtralConfig", num_local_experts=4),
+    "mamba2": wide(
+        "Mamba2ForCausalLM", "Mamba2Config", text, vocab_size=VOCABULARY, hidden_size=32, num_hidden_layers=2,
+        num_heads=8, head_dim=8, state_size=8, n_groups=2, chunk_size=8, pad_token_id=0, bos_token_id=1,
+        eos_token_id=None, tie_word_embeddings=False,
+    ),
+    "t5": wide(
+        "T5ForConditionalGeneration", "T5Config", encoder_text, vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=48,
+        num_layers=2, num_heads=4, pad_token_id=0, eos_token_id=None, decoder_start_token_id=0, initializer_factor=1.0,
+        tie_word_embeddings=False,
+    ),
+    "bart": wide(
+        "BartForConditionalGeneration", "BartConfig", encoder_text, **SPEECH, max_position_embeddings=64,
+        forced_eos_token_id=None,
+    ),
+    "whisper": wide(
+        "WhisperForConditionalGeneration", "WhisperConfig", features, **SPEECH, num_mel_bins=8,
+        max_source_positions=30, max_target_positions=64,
+    ),
 }  # fmt: skip

@@ -6,9 +6,11 @@ operators for the prompt than for a token: it gets two files.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
+from torch.export import Dim
 
 from fairlead._core import InvalidInput
 from fairlead.generation.plan import PartPlan, Plan, Step, present_names
@@ -36,8 +38,8 @@ def plan_decoder(model: Any, sample: dict[str, Any], generation_config: Any = No
     return one_file(calls) if calls.grows() else two_files(calls)
 
 
-def prompt_from(model: Any, sample: dict[str, Any]) -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens [2, 10] made from the sample's, and their mask, with padding: every argument shows itself."""
+def prompt_from(model: Any, sample: dict[str, Any], wanted: int = LENGTH) -> tuple[torch.Tensor, torch.Tensor]:
+    """Tokens [2, wanted] made from the sample's, and their mask, with padding: every argument shows itself."""
     ids = sample.get("input_ids", sample.get("inputs"))
     if not isinstance(ids, torch.Tensor) or ids.dim() != 2 or not ids.numel():
         raise InvalidInput(
@@ -45,10 +47,10 @@ def prompt_from(model: Any, sample: dict[str, Any]) -> tuple[torch.Tensor, torch
             f"{type(ids).__name__}. Pass what model.generate takes."
         )
     length = ids.shape[1]
-    made = resized(ids, [BATCH, LENGTH])
-    if length < LENGTH:  # different tokens, so that the sample of one token is as good as a long one
+    made = resized(ids, [BATCH, wanted])
+    if length < wanted:  # different tokens, so that the sample of one token is as good as a long one
         size = model.get_input_embeddings().weight.shape[0]
-        made = (made + torch.arange(LENGTH)) % size
+        made = (made + torch.arange(wanted)) % size
     mask = torch.ones_like(made)
     mask[1, :2] = 0
     return made, mask
@@ -100,21 +102,24 @@ class Calls:
         return {name: made[name] for name in names if name in made} | cache
 
     def grows(self) -> bool:
-        """Whether everything in the cache grows with the text, by experiment."""
+        """Whether everything in the cache grows with the text."""
+        return all(self.growing())
+
+    @functools.cache  # noqa: B019 (lives as long as the export)
+    def growing(self) -> list[dict[int, Any]]:
+        """Per tensor of the cache the axis that grows with the text, {} where none does: by experiment."""
         before = get_leaf_tensors(self.after_past)
         with untouched(self.model):
             call = self.named(self.seen.later, PAST, PAST + 1, {self.seen.cache: copy_of(self.after_past)})
             after = get_leaf_tensors(self.step(**call)["past_key_values"])
-        return all(growing_axis(before[name], after[name]) is not None for name in before)
+        return [
+            {axis: Dim.AUTO for axis in range(t.dim()) if t.shape[axis] != after[name].shape[axis]}
+            for name, t in before.items()
+        ]
 
     def names(self) -> list[str]:
         """Inputs of the one file: the mask stays, also where generate left it out because it was all ones."""
         return list(dict.fromkeys([*self.seen.prompt, *self.seen.later]))
-
-
-def growing_axis(before: torch.Tensor, after: torch.Tensor) -> int | None:
-    changed = [axis for axis in range(before.dim()) if before.shape[axis] != after.shape[axis]]
-    return changed[0] if len(changed) == 1 else None
 
 
 def copy_of(cache: Any) -> Any:
@@ -125,14 +130,14 @@ def empty_like(cache: Any, axis: int = 2) -> Any:
     return replace_leaf_tensors(cache, [t.narrow(axis, 0, 0).clone() for t in get_leaf_tensors(cache).values()])
 
 
-def entries(cache: Any, argument: str, grows: bool) -> list[dict[str, Any]]:
+def entries(cache: Any, argument: str, growing: list[Any]) -> list[dict[str, Any]]:
     """The cache's tensors for generation.json."""
     found = []
-    for name, present in zip(get_leaf_tensors({argument: cache}), present_names(cache), strict=True):
-        tensor = get_leaf_tensors({argument: cache})[name]
+    leaves = get_leaf_tensors({argument: cache})
+    for (name, tensor), present, axes in zip(leaves.items(), present_names(cache), growing, strict=True):
         shape: list[Any] = ["batch", *tensor.shape[1:]]
-        if grows:
-            shape[2] = "past"
+        for axis in axes:
+            shape[axis] = "past"
         found.append({"past": name, "present": present, "dtype": DTYPES[tensor.dtype], "shape": shape})
     return found
 
@@ -154,18 +159,37 @@ def one_file(calls: Calls) -> Plan:
     part = PartPlan("model", calls.step, made, ["logits", *present_names(past)])
     return Plan(
         "decoder", [part], {"prefill": "model", "decode": "model"}, ["model"], ["model"],
-        cache=entries(past, cache, grows=True), positions=positions_of(names),
+        cache=entries(past, cache, calls.growing()), positions=positions_of(names),
     )  # fmt: skip
 
 
 def two_files(calls: Calls) -> Plan:
+    """The prompt, which gives a state, and one token after it, which takes and gives one."""
     seen, cache, past = calls.seen, calls.seen.cache, calls.after_past
     outputs = ["logits", *present_names(past)]
-    prefill = [calls.named(seen.prompt, 0, last, {}) for last in (PAST, LENGTH)]
+    lengths = prompt_lengths(calls.model)
+    longer = Calls(calls.model, seen, *prompt_from(calls.model, {"input_ids": calls.ids}, max(lengths)))
+    prefill = [longer.named(seen.prompt, 0, length, {}) for length in lengths]
     decode = [calls.named(seen.later, PAST, PAST + 1, {cache: copy_of(past)})]
+    shapes: dict[str, Any] = {name: {0: Dim.AUTO} for name in decode[0] if name != cache}
+    shapes[cache] = [{0: Dim.AUTO} | grown for grown in calls.growing()]
     return Plan(
         "decoder",
-        [PartPlan("prefill", calls.step, prefill, outputs), PartPlan("decode", calls.step, decode, outputs)],
+        [
+            PartPlan("prefill", calls.step, prefill, outputs, shortest="input_ids"),
+            PartPlan("decode", calls.step, decode, outputs, dynamic_shapes=shapes),
+        ],
         {"prefill": "prefill", "decode": "decode"}, ["prefill"], ["decode"],
-        cache=entries(past, cache, grows=False), positions=positions_of(calls.names()),
+        cache=entries(past, cache, calls.growing()), positions=positions_of(calls.names()),
     )  # fmt: skip
+
+
+def prompt_lengths(model: Any) -> list[int]:
+    """Lengths of several blocks, where a model works through the prompt in blocks, none of them whole; then short ones.
+
+    Numbers of blocks that differ are what tells how many there are.
+    """
+    config = model.config.get_text_config()
+    named = [v for k, v in config.to_dict().items() if k.endswith("chunk_size") and isinstance(v, int) and v > 0]
+    block = max(named, default=8)
+    return [2 * block + 3, 3 * block + 2, 4 * block + 3, 6 * block + 5, block, 8]

@@ -10,9 +10,11 @@ from fairlead.exporters.model_settings import exportable
 from fairlead.exporters.onnx import OnnxExporter
 from fairlead.exporters.program import OnnxProgram, external_words
 from fairlead.generation.decoder import plan_decoder
+from fairlead.generation.encoder_decoder import plan_encoder_decoder
 from fairlead.generation.paths import Paths
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.generation.settings import settings_of
+from fairlead.generation.shortest import shortest_length
 from fairlead.generation.watch import copied
 from fairlead.pipeline import export
 from fairlead.request import DEFAULT_OPSET
@@ -52,6 +54,8 @@ def plan_for(model: Any, sample_inputs: Any, generation_config: Any = None) -> P
             "Export it with fairlead.export."
         )
     sample = copied(sample_inputs)
+    if getattr(model.config, "is_encoder_decoder", False):
+        return plan_encoder_decoder(model, sample, generation_config)
     return plan_decoder(model, sample, generation_config)
 
 
@@ -65,7 +69,7 @@ def exported(exporter: Any, part: PartPlan, paths: Paths) -> Any:
                 part.module,
                 part.calls,
                 paths.file_of(part.name),
-                dynamic_shapes=config.dynamic_shapes,
+                dynamic_shapes=part.dynamic_shapes if config.dynamic_shapes is None else config.dynamic_shapes,
                 output_names=part.output_names,
                 opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
                 external_data=external_words(config.external_data),
@@ -91,6 +95,8 @@ def manifest_of(model: Any, plan: Plan, programs: dict, paths: Paths, generation
             "inputs": [i["name"] for i in contract.inputs],
             "outputs": [o["name"] for o in contract.outputs],
         }
+        if part.shortest is not None:
+            parts[part.name]["shortest"] = shortest_length(part, programs[part.name])
         for key in ("last", "optional"):
             if getattr(part, key) is not None:
                 parts[part.name][key] = getattr(part, key)

@@ -18,6 +18,8 @@ class PartPlan:
     module: torch.nn.Module
     calls: list[dict[str, Any]]
     output_names: list[str] | None = None
+    dynamic_shapes: Any = None  # as fairlead.export takes them; None: found out
+    shortest: str | None = None  # the input whose smallest length is to be found out
     last: str | None = None  # the input of which only the last place is needed
     optional: str | None = None  # the input without which the part has nothing to do
 

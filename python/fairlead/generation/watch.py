@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -12,7 +12,7 @@ import torch
 from fairlead._core import InvalidInput
 from fairlead.caches.kinds import Kind, kind_of
 from fairlead.leaves import get_leaf_tensors, replace_leaf_tensors
-from fairlead.observer import observe
+from fairlead.observer import InputObserver, observe
 from fairlead.record.state import ModelState
 
 BATCH, PAST, NEW = 2, 7, 3  # of the calls that are made: different, and none is 1
@@ -25,6 +25,7 @@ class Watched:
     prompt: dict[str, Any]
     later: dict[str, Any]
     cache: str | None  # the argument that holds the cache
+    also: dict[str, Any] = field(default_factory=dict)  # the arguments of another module that was watched
 
 
 def copied(sample: Any) -> dict[str, Any]:
@@ -53,9 +54,16 @@ def config_for(model: Any, generation_config: Any) -> Any:
     return config
 
 
-def watch(model: Any, inputs: dict[str, Any], generation_config: Any = None, **more: Any) -> Watched:
+def watch(
+    model: Any, inputs: dict[str, Any], generation_config: Any = None, *, also: Any = None, **more: Any
+) -> Watched:
+    """One generation of two tokens; `also` is a module of the model whose first call is wanted too."""
     config = config_for(model, generation_config)
-    with untouched(model), observe(model, store_n_calls=2) as seen:
+    other = InputObserver()
+    with untouched(model), contextlib.ExitStack() as stack:
+        seen = stack.enter_context(observe(model, store_n_calls=2))
+        if also is not None:
+            stack.enter_context(other(also, store_n_calls=1))
         try:
             model.generate(**copied(inputs), generation_config=config, **more)
         except Exception as error:
@@ -72,7 +80,8 @@ def watch(model: Any, inputs: dict[str, Any], generation_config: Any = None, **m
         )
     prompt, later = (tensors_of(call) for call in calls)
     caches = [name for name, value in later.items() if kind_of(value) is not Kind.NOT]
-    return Watched(prompt, later, caches[0] if caches else None)
+    beside = tensors_of(other.calls()[0][1]) if also is not None and other.num_obs() else {}
+    return Watched(prompt, later, caches[0] if caches else None, beside)
 
 
 def tensors_of(call: dict[str, Any]) -> dict[str, Any]:
@@ -83,7 +92,7 @@ def tensors_of(call: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@contextmanager
+@contextlib.contextmanager
 def untouched(model: Any):
     """State that a call leaves on the model is put back."""
     state = ModelState(model)

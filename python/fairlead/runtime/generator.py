@@ -127,6 +127,10 @@ class Run:
                 "Set tokenizer.padding_side = 'left', or pass a list of prompts."
             )
         self.tokens, self.mask = ids, mask
+        shortest = self.manifest["parts"][self.manifest["prefill"][0]].get("shortest", 1)
+        if ids.shape[1] < shortest:  # padding that the mask hides
+            more = ((0, 0), (shortest - ids.shape[1], 0))
+            ids, self.mask = np.pad(ids, more), np.pad(mask, more)
         self.start(ids)
 
     def encode(self, input_ids: Any, attention_mask: Any) -> None:
@@ -157,6 +161,7 @@ class Run:
             shape = [batch if d == "batch" else 0 if isinstance(d, str) else d for d in entry["shape"]]
             self.pool[entry["past"]] = ort_value(np.zeros(shape, TYPES[entry["dtype"]][0]), entry["dtype"])
         self.make_empty(missing_only=True)
+        self.fed = ids
         self.positions = positions_for(self.manifest["positions"], ids, self.mask, self.pool)
         for name in self.manifest["once"]:
             if self.wanted(name):
@@ -182,7 +187,7 @@ class Run:
 
     def __iter__(self) -> Iterator[np.ndarray]:
         ended = np.zeros(len(self.tokens), bool)
-        fed = self.tokens
+        fed = self.fed
         for step in range(self.choose.last - self.choose.prompt + 1):
             logits = self.forward(fed, self.manifest["step" if step else "prefill"])
             chosen = np.where(ended, self.pad, self.choose(logits, self.tokens)).astype(np.int64)

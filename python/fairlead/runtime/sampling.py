@@ -115,15 +115,15 @@ class Chooser:
             for row, banned in enumerate(banned_ngrams(tokens, s.no_repeat_ngram_size)):
                 scores[row, banned] = NEVER
         if length < self.least and s.eos_token_id:
-            scores[:, s.eos_token_id] = NEVER
+            suppress(scores, s.eos_token_id)
         if s.forced_bos_token_id is not None and length == 1:
             scores = forced(scores, [s.forced_bos_token_id])
         if s.forced_eos_token_id and length == self.last:
             scores = forced(scores, s.forced_eos_token_id)
         if s.suppress_tokens:
-            scores[:, s.suppress_tokens] = NEVER
+            suppress(scores, s.suppress_tokens)
         if s.begin_suppress_tokens and length == self.prompt:
-            scores[:, s.begin_suppress_tokens] = NEVER
+            suppress(scores, s.begin_suppress_tokens)
         return scores
 
     def warped(self, scores: np.ndarray) -> np.ndarray:
@@ -147,6 +147,11 @@ class Chooser:
         cumulative = softmax(scores).cumsum(1)
         points = self.random.random(len(scores))[:, None] * cumulative[:, -1:]
         return (cumulative <= points).sum(1)
+
+
+def suppress(scores: np.ndarray, tokens: list[int]) -> None:
+    """In place; lists of a larger vocabulary than the model's are common."""
+    scores[:, [token for token in tokens if token < scores.shape[1]]] = NEVER
 
 
 def forced(scores: np.ndarray, tokens: list[int]) -> np.ndarray:
