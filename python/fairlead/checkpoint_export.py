@@ -125,6 +125,11 @@ class _Run:
             if kind == "onnx" and loaded.generates:
                 files = types.SimpleNamespace(file_of=lambda name: f"{name}.onnx")
                 manifest.write(self.staged, manifest_of(model, plan, parts, files, None))
+        for part in result.parts.values():
+            part.path = os.path.join(self.folder, os.path.basename(part.path))
+            for stage, seconds in part.timings.items():
+                if stage != "total":
+                    self.timings[stage] = self.timings.get(stage, 0.0) + seconds
         with self.stage("files", "writing configuration, tokenizer and processor"):
             client_files.write(self.checkpoint, model, loaded.samples.tokenizer, result, self.staged)
         result.notes = [*self.checkpoint.notes, *loaded.samples.notes]
@@ -133,11 +138,6 @@ class _Run:
             for at, _, found in os.walk(self.staged)
             for file in found
         )
-        for part in result.parts.values():
-            part.path = os.path.join(self.folder, os.path.basename(part.path))
-            for stage, seconds in part.timings.items():
-                if stage != "total":
-                    self.timings[stage] = self.timings.get(stage, 0.0) + seconds
         result.timings = self.timings | {"total": time.perf_counter() - start}
         return result
 

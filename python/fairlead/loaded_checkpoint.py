@@ -9,7 +9,7 @@ import torch
 
 from fairlead import tasks
 from fairlead._core import FairleadError, InvalidInput
-from fairlead.checkpoint import Checkpoint, one_line, reading
+from fairlead.checkpoint import Checkpoint, one_line, quiet, reading
 from fairlead.generation.export import plan_for
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.sample_inputs import Samples
@@ -46,7 +46,7 @@ class Loaded:
 
     def called(self, function: Any, call: dict[str, Any]) -> Any:
         try:
-            with torch.no_grad():
+            with torch.no_grad(), quiet():
                 return function(**call)
         except (FairleadError, MemoryError):
             raise

@@ -164,7 +164,7 @@ class Samples:
                     f"{'no tokenizer' if processor is not None else 'no processor'}: where a picture stands "
                     "in the text is theirs to say. Save them with processor.save_pretrained."
                 )
-            return self.text(which) | {"pixel_values": self.drawn_pixels(len(SENTENCES[which]))}
+            return self.text(which) | self.image(which)
         texts, images = list(SENTENCES[which]), [picture(k) for k in range(rows)]
         if self.task.parts == "generation":
             texts = [self.with_picture(processor, text) for text in texts]

@@ -7,7 +7,9 @@ from typing import Any
 
 import torch
 
-WORDS = "the a of is rain bread ship ships keeper counted seven lighthouse because yeast makes gas rises two rivers meet"
+WORDS = (
+    "the a of is rain bread ship ships keeper counted seven lighthouse because yeast makes gas rises two rivers meet"
+)
 TEMPLATE = "{% for m in messages %}<{{ m['role'] }}> {{ m['content'] }} </s> {% endfor %}<assistant> "
 
 
@@ -19,11 +21,18 @@ def tokenizer(folder: Path, template: str | None = None) -> Any:
     special = ["<pad>", "<s>", "</s>", "<unk>", "<mask>"]
     letters = [chr(c) for c in range(33, 127)]
     words = list(dict.fromkeys([*special, *WORDS.split(), *letters]))
-    inner = Tokenizer(models.WordPiece({w: k for k, w in enumerate(words)}, unk_token="<unk>", max_input_chars_per_word=50))
+    inner = Tokenizer(
+        models.WordPiece({w: k for k, w in enumerate(words)}, unk_token="<unk>", max_input_chars_per_word=50)
+    )
     inner.pre_tokenizer = pre_tokenizers.Whitespace()
     inner.decoder = decoders.WordPiece()
     made = PreTrainedTokenizerFast(
-        tokenizer_object=inner, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="<unk>", mask_token="<mask>"
+        tokenizer_object=inner,
+        pad_token="<pad>",
+        bos_token="<s>",
+        eos_token="</s>",
+        unk_token="<unk>",
+        mask_token="<mask>",
     )
     made.chat_template = template
     made.save_pretrained(folder)
@@ -127,7 +136,7 @@ def whisper(folder: Path) -> Path:
 def clip(folder: Path) -> Path:
     from transformers import CLIPConfig, CLIPModel
 
-    small = dict(hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4)
+    small = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
     config = CLIPConfig(
         text_config=small | {"vocab_size": 128, "max_position_embeddings": 32, "eos_token_id": 2, "bos_token_id": 1},
         vision_config=small | {"image_size": 32, "patch_size": 8}, projection_dim=16,
@@ -135,3 +144,58 @@ def clip(folder: Path) -> Path:
     saved(CLIPModel(config), folder)
     tokenizer(folder)
     return folder
+
+
+def gguf(path: Path) -> Path:
+    """A tiny Llama with a tokenizer of bytes, float32."""
+    import gguf as library
+    import numpy as np
+
+    width, inner, layers, heads, key_heads, vocabulary = 32, 64, 2, 4, 2, 300
+    writer = library.GGUFWriter(path, "llama")
+    writer.add_name("tiny")
+    writer.add_context_length(256)
+    writer.add_embedding_length(width)
+    writer.add_block_count(layers)
+    writer.add_feed_forward_length(inner)
+    writer.add_head_count(heads)
+    writer.add_head_count_kv(key_heads)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_dimension_count(width // heads)
+    writer.add_vocab_size(vocabulary)
+    writer.add_tokenizer_model("gpt2")
+    from transformers.convert_slow_tokenizer import bytes_to_unicode
+
+    letters = list(bytes_to_unicode().values())
+    pairs = [("t", "h"), ("i", "n"), ("e", "r"), ("a", "n")]
+    tokens = ["<unk>", "<s>", "</s>", *letters, *(a + b for a, b in pairs)]
+    tokens += [f"<extra{k}>" for k in range(vocabulary - len(tokens))]
+    writer.add_token_list(tokens)
+    writer.add_token_types([3, 3, 3] + [1] * (vocabulary - 3))
+    writer.add_token_merges([f"{a} {b}" for a, b in pairs])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_unk_token_id(0)
+    draw = np.random.default_rng(0)
+
+    def tensor(name: str, *shape: int) -> None:
+        writer.add_tensor(name, (draw.standard_normal(shape) * 0.2).astype(np.float32))
+
+    tensor("token_embd.weight", vocabulary, width)
+    tensor("output.weight", vocabulary, width)
+    writer.add_tensor("output_norm.weight", np.ones(width, np.float32))
+    for k in range(layers):
+        writer.add_tensor(f"blk.{k}.attn_norm.weight", np.ones(width, np.float32))
+        writer.add_tensor(f"blk.{k}.ffn_norm.weight", np.ones(width, np.float32))
+        tensor(f"blk.{k}.attn_q.weight", width, width)
+        tensor(f"blk.{k}.attn_k.weight", width * key_heads // heads, width)
+        tensor(f"blk.{k}.attn_v.weight", width * key_heads // heads, width)
+        tensor(f"blk.{k}.attn_output.weight", width, width)
+        tensor(f"blk.{k}.ffn_gate.weight", inner, width)
+        tensor(f"blk.{k}.ffn_up.weight", inner, width)
+        tensor(f"blk.{k}.ffn_down.weight", width, inner)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
