@@ -13,6 +13,7 @@ import click
 from fairlead import _core
 from fairlead.command_completion import completion
 from fairlead.command_generate import generate
+from fairlead.command_sweep import sweep
 from fairlead.command_verify import verify
 from fairlead.printing import heading, progress, say, size_text, style, table
 
@@ -40,7 +41,7 @@ def fairlead() -> None:
     """
 
 
-for command in (completion, generate, verify):
+for command in (completion, generate, sweep, verify):
     fairlead.add_command(command)
 
 
@@ -101,10 +102,13 @@ def export(source, output, task, formats, dtype, config, inputs, dims, quiet, as
         --config num_hidden_layers=2 --inputs "input_ids=int64[2,7]" --inputs "attention_mask=int64[2,7]"
     """
     with progress(f"loading {source}", quiet) as show:
+        from fairlead.checkpoint import find
+
+        checkpoint = find(source)  # a wrong path is said before PyTorch is imported
         from fairlead.source_export import Options, export_source
 
         wanted = Options(task, formats, dtype, config, inputs, dims, options)
-        result = export_source(source, output, wanted, show)
+        result = export_source(source, checkpoint, output, wanted, show)
     if as_json:
         say(json.dumps(result.as_dict(), indent=2))
         return

@@ -10,7 +10,7 @@ from typing import Any
 
 from fairlead import model_source
 from fairlead._core import InvalidInput
-from fairlead.checkpoint import find
+from fairlead.checkpoint import Checkpoint
 from fairlead.checkpoint_export import FORMATS, CheckpointExport, export_checkpoint
 from fairlead.pipeline import ExportResult, export
 from fairlead.request import DEFAULT_OPSET
@@ -79,9 +79,13 @@ def result_as_dict(result: ExportResult) -> dict[str, Any]:
 
 
 def export_source(
-    source: str, output: str | None, options: Options, show: Callable[[str], None] | None = None
+    source: str,
+    checkpoint: Checkpoint | None,
+    output: str | None,
+    options: Options,
+    show: Callable[[str], None] | None = None,
 ) -> SourceExport:
-    checkpoint = find(source)
+    """`checkpoint` is what find(source) gave."""
     if checkpoint is None:
         return SourceExport(files=of_class(source, output, options, show))
     for name, given in (("--config", options.config), ("--inputs", options.inputs), ("--dim", options.dims)):
