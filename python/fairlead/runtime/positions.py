@@ -15,8 +15,8 @@ def positions_for(how: dict[str, Any] | None, ids: np.ndarray, mask: np.ndarray,
 
 
 def from_mask(how: dict[str, Any], ids: np.ndarray, mask: np.ndarray, pool: dict) -> np.ndarray:
-    """Places that are not masked, counted from 0."""
-    return np.where(mask == 0, 0, mask.cumsum(1) - 1)
+    """Places that are not masked, counted from 0 or `offset`."""
+    return np.where(mask == 0, 0, mask.cumsum(1) - 1) + how.get("offset", 0)
 
 
 KINDS = {"mask": from_mask}
