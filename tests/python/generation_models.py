@@ -100,6 +100,24 @@ def picture(tokens: int, channels_first=(3, 12, 12), types: int | None = None, *
     return make
 
 
+def patches(batch: int) -> dict[str, torch.Tensor]:
+    """An image of its own size per row, in patches, for models that take them so."""
+    sizes = torch.tensor([[1, 4, 4], [1, 8, 4], [1, 4, 12]])[:batch]
+    words = text(batch)
+    rows = []
+    longest = 12
+    for row, (_, height, width) in enumerate(sizes.tolist()):
+        tokens = height * width // 4
+        ids = [*words["input_ids"][row].tolist(), *[IMAGE] * tokens, 7, 8 + row]
+        mask = [*words["attention_mask"][row].tolist(), *[1] * (tokens + 2)]
+        rows.append(([0] * (longest - tokens) + ids, [0] * (longest - tokens) + mask))
+    ids, mask = torch.tensor([r[0] for r in rows]), torch.tensor([r[1] for r in rows])
+    return {
+        "input_ids": ids, "attention_mask": mask, "mm_token_type_ids": (ids == IMAGE).int(), "image_grid_thw": sizes,
+        "pixel_values": torch.randn(sizes.prod(1).sum(), 24, generator=torch.Generator().manual_seed(batch)),
+    }  # fmt: skip
+
+
 def vision_language(name: str, config: str, inputs, text_config: dict, vision_config: dict, **more):
     def make():
         import transformers
@@ -155,6 +173,21 @@ MODELS = {
         "PaliGemmaForConditionalGeneration", "PaliGemmaConfig", picture(9, types=0),
         common(model_type="gemma", head_dim=8), VISION | {"model_type": "siglip_vision_model", "projection_dim": 32},
         projection_dim=32,
+    ),
+    "qwen2_5_vl": vision_language(
+        "Qwen2_5_VLForConditionalGeneration", "Qwen2_5_VLConfig", patches,
+        common(model_type="qwen2_5_vl_text", rope_parameters={"rope_type": "default", "mrope_section": [1, 1, 2]}),
+        {"depth": 2, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2, "out_hidden_size": 32,
+         "patch_size": 2, "window_size": 8, "fullatt_block_indexes": [1], "temporal_patch_size": 2},
+        video_token_id=VOCABULARY - 2, vision_start_token_id=VOCABULARY - 3, vision_end_token_id=VOCABULARY - 4,
+    ),
+    "qwen3_vl": vision_language(
+        "Qwen3VLForConditionalGeneration", "Qwen3VLConfig", patches,
+        common(model_type="qwen3_vl_text", head_dim=8,
+               rope_parameters={"rope_type": "default", "mrope_section": [1, 1, 2], "mrope_interleaved": True}),
+        {"depth": 2, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2, "out_hidden_size": 32,
+         "patch_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 16, "deepstack_visual_indexes": [0]},
+        video_token_id=VOCABULARY - 2, vision_start_token_id=VOCABULARY - 3, vision_end_token_id=VOCABULARY - 4,
     ),
     "smolvlm": vision_language(
         "SmolVLMForConditionalGeneration", "SmolVLMConfig", picture(4, channels_first=(1, 3, 16, 16)),

@@ -106,6 +106,6 @@ def manifest_of(model: Any, plan: Plan, programs: dict, paths: Paths, generation
     return {
         "format": manifest.FORMAT, "fairlead": __version__, "model": type(model).__name__, "kind": plan.kind,
         "parts": parts, "once": plan.once, "prefill": plan.prefill, "step": plan.step, "cache": plan.cache,
-        "prompt_only": plan.prompt_only, "positions": plan.positions, "tokens": plan.tokens,
+        "prompt_only": plan.prompt_only, "grid": plan.grid, "positions": plan.positions, "tokens": plan.tokens,
         "settings": settings_of(model, generation_config),
     }  # fmt: skip

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from fairlead.generation.cuts import arguments_of, result_of, without_checks
+from fairlead.generation.grids import grid_part, takes_grid
 from fairlead.generation.plan import PartPlan
 from fairlead.generation.watch import copied, untouched
 
@@ -67,8 +68,10 @@ class Projector(torch.nn.Module):
         return flat_features(self.projector(vision_features))
 
 
-def image_parts(model: Any, call: dict[str, Any]) -> list[PartPlan]:
-    """image_encoder, and projector where the model has one that is given one tensor and ends the work."""
+def image_parts(model: Any, call: dict[str, Any]) -> tuple[list[PartPlan], dict[str, Any] | None]:
+    """image_encoder, and projector where the model has one that is given one tensor and ends the work; and how inputs
+    are made from a grid of patches, where the encoder takes one.
+    """
     base = model.base_model
     first = next(iter(call))
     with untouched(model):
@@ -77,13 +80,16 @@ def image_parts(model: Any, call: dict[str, Any]) -> list[PartPlan]:
         ends = [module for module, (_, result) in found.items() if same(result, expected)]
         end = ends[-1] if ends else None
         given, _ = found[end] if end is not None else ([], None)
+        if end is not None and takes_grid(call):
+            part, how = grid_part(model, end, call, list(expected))
+            return [part], how
         if end is None or len(found) < 2 or len(given) != 1 or not isinstance(given[0], torch.Tensor):
-            return [PartPlan("image_encoder", ImageEncoder(base, None, end).eval(), [call], list(expected),
-                             optional=first)]  # fmt: skip
+            module = ImageEncoder(base, None, end).eval()
+            return [PartPlan("image_encoder", module, [call], list(expected), optional=first)], None
     return [
         PartPlan("image_encoder", ImageEncoder(base, end, None).eval(), [call], optional=first),
         PartPlan("projector", Projector(end).eval(), [{"vision_features": given[0].clone()}], list(expected)),
-    ]
+    ], None
 
 
 def results(base: torch.nn.Module, call: dict[str, Any]) -> dict[torch.nn.Module, tuple[list[Any], Any]]:

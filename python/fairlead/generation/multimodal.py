@@ -179,7 +179,7 @@ class Parts:
         self.position_rows = 0 if self.rank == 2 else positions.shape[0]
 
     def plan(self) -> Plan:
-        images = image_parts(self.model, self.seen.also)
+        images, grid = image_parts(self.model, self.seen.also)
         parts = [*images, *self.embedding_and_merge()]
         language, cache, prompt_only = self.language_model()
         parts += [language, self.head()]
@@ -188,7 +188,7 @@ class Parts:
             "multimodal", parts, {name: name for name in names},
             ["embedding", "merge", "language_model", "lm_head"], ["embedding", "language_model", "lm_head"],
             once=[part.name for part in images], cache=cache, prompt_only=prompt_only,
-            positions=rule_for(self.model, self.sample, self.seen),
+            positions=rule_for(self.model, self.sample, self.seen), grid=grid,
         )  # fmt: skip
 
     def tokens(self) -> torch.Tensor:
@@ -281,8 +281,9 @@ class Parts:
 
     def result_class(self) -> type:
         """The class of what the base model returns: the head's forward looks at its fields."""
+        call = {name: value for name, value in self.language_call(0, PAST, None).items() if name in NAMED}
         with untouched(self.model):
-            return type(self.pieces.base(**self.language_call(0, PAST, None), return_dict=True))
+            return type(self.pieces.base(**call, return_dict=True))
 
 
 def doubled(sample: dict[str, Any]) -> dict[str, Any]:

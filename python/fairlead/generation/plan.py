@@ -36,6 +36,7 @@ class Plan:
     cache: list[dict[str, Any]] = field(default_factory=list)
     prompt_only: dict[str, Any] = field(default_factory=dict)
     positions: dict[str, Any] | None = None
+    grid: dict[str, Any] | None = None  # inputs that are made from the grid of an image's patches
     tokens: dict[str, Any] = field(default_factory=lambda: {"input": "input_ids", "start": None})
 
 

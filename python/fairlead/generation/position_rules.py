@@ -31,9 +31,11 @@ def rule_for(model: Any, inputs: dict[str, Any], seen: Watched) -> dict[str, Any
 def candidates(model: Any, wanted: np.ndarray) -> list[dict[str, Any]]:
     offset = int(wanted.min())
     rules: list[dict[str, Any]] = [{"kind": "mask"}, {"kind": "mask", "offset": offset}]
+    if wanted.ndim == 3:
+        rules = [{"kind": "mask", "rows": wanted.shape[0]}]
     vision = getattr(model.config, "vision_config", None)
     merge = getattr(vision, "spatial_merge_size", None)
     if wanted.ndim == 3 and merge is not None:
         rules.append({"kind": "grid", "rows": wanted.shape[0], "merge": merge, "image": model.config.image_token_id,
-                      "inputs": ["image_grid_thw"]})  # fmt: skip
+                      "inputs": ["image_grid_thw", "mm_token_type_ids"]})  # fmt: skip
     return rules

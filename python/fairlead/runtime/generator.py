@@ -15,6 +15,7 @@ import numpy as np
 
 from fairlead._core import InvalidInput
 from fairlead.runtime import manifest as manifests
+from fairlead.runtime.grids import grid_inputs
 from fairlead.runtime.part import TYPES, Part, ort_value, to_numpy
 from fairlead.runtime.positions import positions_for
 from fairlead.runtime.sampling import Chooser, Settings
@@ -113,8 +114,9 @@ class Run:
             self.pad = self.settings.eos_token_id[0] if self.settings.eos_token_id else 0
 
     def extra_inputs(self) -> list[str]:
-        """Names that no part takes, but that positions are made from."""
-        return list((self.manifest["positions"] or {}).get("inputs", []))
+        """Names that no part takes, but that positions and other inputs are made from."""
+        grid = self.manifest.get("grid")
+        return [*(self.manifest["positions"] or {}).get("inputs", []), *([grid["grid"]] if grid else [])]
 
     # ---- before the first step
 
@@ -165,6 +167,8 @@ class Run:
         self.positions = positions_for(self.manifest["positions"], ids, self.mask, self.pool)
         self.complete = all(self.wanted(name) for name in self.manifest["once"])
         if self.complete:
+            if self.manifest.get("grid"):
+                self.pool |= grid_inputs(self.manifest["grid"], self.pool)
             for name in self.manifest["once"]:
                 self.pool |= self.parts[name].run(self.pool)
 
