@@ -34,6 +34,7 @@ class ExportResult:
     nodes: int = 0
     operators: dict[str, int] = field(default_factory=dict)
     recorded_operators: set[str] = field(default_factory=set)
+    recorded_count: int = 0
     runs: int = 0
     model_bytes: int = 0
     external_bytes: int = 0
@@ -226,7 +227,7 @@ class _Export:
         return ExportResult(
             path=self.path if self.final else "", contract=contract, discrepancies=rows, timings=self.progress.timings,
             nodes=model.node_count, operators=model.operators, runs=probed.trials,
-            recorded_operators=session.core.operators(probed.runs[0]),
+            recorded_operators=session.core.operators(probed.runs[0]), recorded_count=count,
             model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, opset=self.options["opset"],
             model=model,
         )  # fmt: skip

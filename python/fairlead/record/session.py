@@ -87,6 +87,26 @@ class _Functions(TorchFunctionMode):
         return out
 
 
+# Whose lines are not the model's. Ours comes first; code made by torch or dataclasses has no file.
+LIBRARIES = (
+    os.path.join(os.path.dirname(os.path.dirname(__file__)), ""),
+    os.path.join(os.path.dirname(torch.__file__), ""),
+    "<",
+)
+
+
+def place_of(error: BaseException) -> str:
+    """The line of the model that raised, as the recorder names lines; nothing where no line is the model's."""
+    found = ""
+    step = error.__traceback__
+    while step is not None:
+        file = step.tb_frame.f_code.co_filename
+        if not file.startswith(LIBRARIES):
+            found = f" (at {file.rpartition('site-packages/')[2]}:{step.tb_lineno})"
+        step = step.tb_next
+    return found
+
+
 @dataclass
 class Outcome:
     """What came of one run: a run number, or why there is none."""
@@ -111,10 +131,7 @@ class RecordingSession:
         if not _KEPT:
             _KEPT.update(kept_functions())
             _KEPT.update(_READS)
-        folders = [os.path.dirname(os.path.dirname(__file__)), os.path.dirname(torch.__file__)]
-        folders = [os.path.join(folder, "") for folder in folders]
-        folders += ["<"]  # code made by torch or dataclasses has no file
-        self.core = _core.Recorder(torch.Tensor, DTYPES, define, snapshot, folders)
+        self.core = _core.Recorder(torch.Tensor, DTYPES, define, snapshot, list(LIBRARIES))
         self.add = self.core.add
         self.core.set_modules([(module, name) for name, module in model.named_modules()])
         tensors = list(model.named_parameters()) + list(model.named_buffers())
@@ -145,7 +162,8 @@ class RecordingSession:
             except _core.FairleadError:
                 raise
             except Exception as error:  # the model refused these sizes: whatever it raised is the answer
-                return Outcome(error=f"{type(error).__name__}: {error}".strip().split("\n")[0][:300])
+                words = f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
+                return Outcome(error=words + place_of(error))
             leaves = list(get_leaf_tensors(outputs).values())
             run = core.end(leaves)
             if reference >= 0:
