@@ -54,9 +54,17 @@ _LAZY = {
     "OnnxConfig": "fairlead.exporters",
     "OnnxExporter": "fairlead.exporters",
     "OpenVINOConfig": "fairlead.exporters",
+    "OnnxProgram": "fairlead.exporters",
+    "OpenVINOExporter": "fairlead.exporters",
     "get_hf_exporter": "fairlead.exporters",
     "register_export_config": "fairlead.exporters",
     "register_exporter": "fairlead.exporters",
+    "decompose_for_generation": "fairlead.exporters.utils",
+    "decompose_multimodal": "fairlead.exporters.utils",
+    "decompose_prefill_decode": "fairlead.exporters.utils",
+    "is_multimodal": "fairlead.exporters.utils",
+    "prepare_for_export": "fairlead.exporters.utils",
+    "register_export_input_preparer": "fairlead.exporters.utils",
 }
 
 __all__ = [

@@ -77,6 +77,61 @@ SPEECH = {
     "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": None, "decoder_start_token_id": 2, "init_std": 0.5,
     "tie_word_embeddings": False,
 }  # fmt: skip
+IMAGE = VOCABULARY - 1  # the token that stands for a piece of an image
+VISION = {
+    "hidden_size": 24, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "image_size": 12,
+    "patch_size": 4,
+}  # fmt: skip
+
+
+def picture(tokens: int, channels_first=(3, 12, 12), types: int | None = None, **more):
+    """Every row has one image and a text of its own length, padded on the left; `types`: what an image token is."""
+
+    def make(batch: int) -> dict[str, torch.Tensor]:
+        words = text(batch)
+        ids = torch.cat([words["input_ids"], torch.full((batch, tokens), IMAGE), words["input_ids"][:, -2:]], 1)
+        mask = torch.cat([words["attention_mask"], torch.ones(batch, tokens + 2).long()], 1)
+        pixels = torch.randn(batch, *channels_first, generator=torch.Generator().manual_seed(batch))
+        made = {"input_ids": ids, "attention_mask": mask, "pixel_values": pixels}
+        if types is not None:
+            made["token_type_ids"] = (ids == IMAGE).long() * types
+        return made | {name: one(batch) for name, one in more.items()}
+
+    return make
+
+
+def patches(batch: int) -> dict[str, torch.Tensor]:
+    """An image of its own size per row, in patches, for models that take them so."""
+    sizes = torch.tensor([[1, 4, 4], [1, 8, 4], [1, 4, 12]])[:batch]
+    words = text(batch)
+    rows = []
+    longest = 12
+    for row, (_, height, width) in enumerate(sizes.tolist()):
+        tokens = height * width // 4
+        ids = [*words["input_ids"][row].tolist(), *[IMAGE] * tokens, 7, 8 + row]
+        mask = [*words["attention_mask"][row].tolist(), *[1] * (tokens + 2)]
+        rows.append(([0] * (longest - tokens) + ids, [0] * (longest - tokens) + mask))
+    ids, mask = torch.tensor([r[0] for r in rows]), torch.tensor([r[1] for r in rows])
+    return {
+        "input_ids": ids, "attention_mask": mask, "mm_token_type_ids": (ids == IMAGE).int(), "image_grid_thw": sizes,
+        "pixel_values": torch.randn(sizes.prod(1).sum(), 24, generator=torch.Generator().manual_seed(batch)),
+    }  # fmt: skip
+
+
+def vision_language(name: str, config: str, inputs, text_config: dict, vision_config: dict, **more):
+    def make():
+        import transformers
+
+        torch.manual_seed(0)
+        made = getattr(transformers, config)(
+            text_config=text_config, vision_config=vision_config, image_token_id=IMAGE, pad_token_id=0,
+            eos_token_id=None, bos_token_id=1, tie_word_embeddings=False, **more,
+        )  # fmt: skip
+        return spread(getattr(transformers, name)(made)), inputs
+
+    return make
+
+
 MODELS = {
     "llama": decoder("LlamaForCausalLM", "LlamaConfig"),
     # Shorter than what is generated: the window moves.
@@ -103,5 +158,39 @@ MODELS = {
     "whisper": wide(
         "WhisperForConditionalGeneration", "WhisperConfig", features, **SPEECH, num_mel_bins=8,
         max_source_positions=30, max_target_positions=64,
+    ),
+    "llava": vision_language(
+        "LlavaForConditionalGeneration", "LlavaConfig", picture(9),
+        common(model_type="llama"), VISION | {"model_type": "clip_vision_model", "projection_dim": 24},
+    ),
+    "gemma3": vision_language(
+        "Gemma3ForConditionalGeneration", "Gemma3Config", picture(4, channels_first=(3, 16, 16), types=1),
+        common(model_type="gemma3_text", head_dim=8, sliding_window=8,
+               layer_types=["sliding_attention", "full_attention"]),
+        VISION | {"model_type": "siglip_vision_model", "image_size": 16}, mm_tokens_per_image=4,
+    ),
+    "paligemma": vision_language(
+        "PaliGemmaForConditionalGeneration", "PaliGemmaConfig", picture(9, types=0),
+        common(model_type="gemma", head_dim=8), VISION | {"model_type": "siglip_vision_model", "projection_dim": 32},
+        projection_dim=32,
+    ),
+    "qwen2_5_vl": vision_language(
+        "Qwen2_5_VLForConditionalGeneration", "Qwen2_5_VLConfig", patches,
+        common(model_type="qwen2_5_vl_text", rope_parameters={"rope_type": "default", "mrope_section": [1, 1, 2]}),
+        {"depth": 2, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2, "out_hidden_size": 32,
+         "patch_size": 2, "window_size": 8, "fullatt_block_indexes": [1], "temporal_patch_size": 2},
+        video_token_id=VOCABULARY - 2, vision_start_token_id=VOCABULARY - 3, vision_end_token_id=VOCABULARY - 4,
+    ),
+    "qwen3_vl": vision_language(
+        "Qwen3VLForConditionalGeneration", "Qwen3VLConfig", patches,
+        common(model_type="qwen3_vl_text", head_dim=8,
+               rope_parameters={"rope_type": "default", "mrope_section": [1, 1, 2], "mrope_interleaved": True}),
+        {"depth": 2, "hidden_size": 16, "intermediate_size": 24, "num_heads": 2, "out_hidden_size": 32,
+         "patch_size": 2, "temporal_patch_size": 2, "num_position_embeddings": 16, "deepstack_visual_indexes": [0]},
+        video_token_id=VOCABULARY - 2, vision_start_token_id=VOCABULARY - 3, vision_end_token_id=VOCABULARY - 4,
+    ),
+    "smolvlm": vision_language(
+        "SmolVLMForConditionalGeneration", "SmolVLMConfig", picture(4, channels_first=(1, 3, 16, 16)),
+        common(model_type="llama"), VISION | {"model_type": "smolvlm_vision", "image_size": 16}, scale_factor=2,
     ),
 }  # fmt: skip

@@ -29,6 +29,17 @@ _LAZY = {
     "ExecutorchExporter": "executorch",
     "OnnxExporter": "onnx",
     "OnnxProgram": "program",
+    "OpenVINOExporter": "openvino",
+    "ExportQuantizer": "quantizers",
+    "NNCFOnnxQuantizer": "quantizers",
+    "NNCFOpenVINOQuantizer": "quantizers",
+    "NNCFQuantizationConfig": "quantizers",
+    "NNCFTorchFXQuantizer": "quantizers",
+    "NNCFWeightCompressionConfig": "quantizers",
+    "OnnxRuntimeDynamicConfig": "quantizers",
+    "OnnxRuntimeQuantizer": "quantizers",
+    "OnnxRuntimeStaticConfig": "quantizers",
+    "PT2EQuantizer": "quantizers",
 }
 
 __all__ = sorted(_LAZY)

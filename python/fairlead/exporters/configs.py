@@ -49,7 +49,9 @@ def refuse_unknown(cls: type, given: Mapping[str, Any]) -> None:
     known = [f.name for f in dataclasses.fields(cls) if f.init]
     unknown = [str(name) for name in given if name not in known]
     if unknown:
-        near = difflib.get_close_matches(unknown[0], known, n=1)
+        near = [name for name in known if name.startswith(unknown[0])] or difflib.get_close_matches(
+            unknown[0], known, 1
+        )
         advice = f"Did you mean {near[0]}?" if near else "Leave it out."
         raise InvalidKind(
             f"[{cls.__name__}] Expected fields among {', '.join(known)}, got {', '.join(unknown)}. {advice}"

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from fairlead.exporters.base import HfExporter
-from fairlead.exporters.configs import OnnxConfig
-from fairlead.exporters.model_settings import accepted, exportable
-from fairlead.exporters.prepare import prepare_for_export
+from fairlead.exporters.configs import ExportFormat, OnnxConfig
+from fairlead.exporters.prepared import prepared
 from fairlead.exporters.program import OnnxProgram, external_words
 from fairlead.pipeline import export
 from fairlead.request import DEFAULT_OPSET, check_path
@@ -27,16 +26,17 @@ class OnnxExporter(HfExporter):
     def export(self, model: Any, sample_inputs: Any, config: OnnxConfig | dict | None = None) -> OnnxProgram:
         """The model as an OnnxProgram, written to config.output_path where that is set."""
         config = self.configured(config)
-        model, inputs, flags = prepare_for_export(model, sample_inputs)
         path = None if config.output_path is None else check_path(config.output_path)
+        quantizer = config.quantizer
+        if quantizer is not None:
+            quantizer.validate_environment(ExportFormat.ONNX)
         # A file without its weights cannot be verified: it is written from the program that was.
-        plain = config.export_params and not config.keep_initializers_as_inputs
+        plain = config.export_params and not config.keep_initializers_as_inputs and quantizer is None
         options = {"tracer": config.tracer} if config.tracer != "observe" else {}
-        constants = accepted(model, flags)
-        with exportable(model, {k: v for k, v in flags.items() if k not in constants}) as notes:
+        with prepared(model, sample_inputs, tracing=config.tracer == "torch.export") as sample:
             result = export(
-                model,
-                inputs | constants,
+                sample.model,
+                sample.call,
                 path if plain else None,
                 dynamic_shapes=shapes_asked(config),
                 opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
@@ -44,10 +44,12 @@ class OnnxExporter(HfExporter):
                 verify=config.verify,
                 strict=config.strict,
                 optimize=config.optimize,
-                notes=notes,
+                notes=sample.notes,
                 **options,
             )
-        program = OnnxProgram(result, model, list(inputs))
+            program = OnnxProgram(result, sample.model, list(sample.inputs))
+            if quantizer is not None:
+                program.quantize(quantizer, sample.inputs, sample.outputs())
         if path is not None and not plain:
             program.save(
                 path,

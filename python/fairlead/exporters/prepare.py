@@ -4,7 +4,7 @@ model's. The caller's inputs are never changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -18,10 +18,18 @@ OUTPUT_FLAGS = ("use_cache", "output_attentions", "output_hidden_states", "retur
 LABELS = ("labels", "future_values")
 
 
-def prepare_for_export(model: torch.nn.Module, inputs: Mapping[str, Any]) -> tuple[torch.nn.Module, dict, dict]:
+Preparer = Callable[[torch.nn.Module, dict], None]
+# Names of arguments -> what adds to the inputs that have them all.
+_PREPARERS: dict[tuple[str, ...], Preparer] = {}
+
+
+def prepare_for_export(
+    model: torch.nn.Module, inputs: Mapping[str, Any], *, tracing: bool = True
+) -> tuple[torch.nn.Module, dict, dict]:
     """(model, inputs, output flags): new inputs without flags, in the model's dtype and on its device.
 
     Labels and return_loss are refused: an exported model answers, it is not trained.
+    tracing: the inputs are for torch.export, and what it cannot trace is computed beforehand.
     """
     inputs = named_inputs(inputs)
     for label in LABELS:
@@ -35,7 +43,47 @@ def prepare_for_export(model: torch.nn.Module, inputs: Mapping[str, Any]) -> tup
             f"[prepare_for_export] Expected inputs without a loss, got return_loss=True in {where}. Set it to False."
         )
     flags = {flag: inputs.pop(flag) for flag in OUTPUT_FLAGS if flag in inputs}
+    precompute_export_inputs(model, inputs, tracing=tracing)
     return model, cast_leaf_tensors(inputs, module_dtype(model), module_device(model)), flags
+
+
+def register_export_input_preparer(*markers: str) -> Callable[[Preparer], Preparer]:
+    """Decorator: fn(model, inputs) adds to the inputs of an export, where all the markers are among them.
+
+    The inputs that it gets are a dict of the export's own.
+    """
+    if not markers or not all(isinstance(marker, str) for marker in markers):
+        found = ", ".join(map(repr, markers)) or "none"
+        raise InvalidKind(f"[register_export_input_preparer] Expected the names of arguments, got {found}.")
+
+    def register(preparer: Preparer) -> Preparer:
+        _PREPARERS[markers] = preparer
+        return preparer
+
+    return register
+
+
+def unregister_export_input_preparer(*markers: str) -> None:
+    """Takes back what was registered for these markers."""
+    _PREPARERS.pop(markers, None)
+
+
+def precompute_export_inputs(model: torch.nn.Module, inputs: dict[str, Any], *, tracing: bool = True) -> None:
+    """Adds to a dict of inputs what the registered preparers compute.
+
+    tracing: also what Transformers itself computes ahead for torch.export (window indices, lengths of packed images and
+    sounds). A model that is run for real needs none of it, and a file that asked for it would be harder to use.
+    """
+    with torch.no_grad():
+        for markers, preparer in list(_PREPARERS.items()):
+            if all(inputs.get(marker) is not None for marker in markers):
+                preparer(model, inputs)
+        if tracing:
+            try:
+                from transformers.exporters.utils import precompute_export_inputs as precompute
+            except ImportError:  # versions that have no exporters
+                return
+            precompute(model, inputs)
 
 
 def named_inputs(inputs: Any) -> dict[str, Any]:

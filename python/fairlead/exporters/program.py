@@ -5,6 +5,7 @@ The weights stay where the PyTorch model holds them; they are written when the p
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 from collections.abc import Sequence
@@ -13,12 +14,15 @@ from typing import Any
 import torch
 
 from fairlead.contract import Contract
+from fairlead.exporters.configs import ExportFormat
 from fairlead.exporters.prepare import OUTPUT_FLAGS
 from fairlead.exporters.refusals import InvalidValue
 from fairlead.leaves import get_leaf_tensors
 from fairlead.pipeline import ExportResult
 from fairlead.request import check_path
-from fairlead.runtime_check import NUMPY_LESS, OnnxSession
+from fairlead.runtime_check import NUMPY_LESS, OnnxSession, compare
+
+LARGEST_INSIDE = 256 << 20  # of weights in one file with the model, as the core's writer has it
 
 
 class Outputs(tuple):
@@ -50,9 +54,10 @@ class OnnxProgram:
         self.result = result
         self.path = result.path  # of the complete file, where one was written
         self._arguments = list(arguments)  # of the sample, in order: positional arguments are named by them
-        named = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
-        self._weights = [(name, list(tensor.shape)) for name, tensor in named]
+        # What a checkpoint holds: buffers that are not saved stay in the file.
+        self._weights = [(n, list(t.shape)) for n, t in model.state_dict().items() if isinstance(t, torch.Tensor)]
         self._session: OnnxSession | None = None
+        self._quantized: Any = None  # an onnx_ir.Model that stands for the exported one
 
     def __repr__(self) -> str:
         return (
@@ -68,6 +73,10 @@ class OnnxProgram:
     @property
     def discrepancies(self) -> list[dict]:
         return self.result.discrepancies
+
+    @property
+    def quantized(self) -> bool:
+        return self._quantized is not None
 
     @property
     def input_names(self) -> list[str]:
@@ -94,10 +103,20 @@ class OnnxProgram:
         external_data: True for weights in `<destination>.data`, False for one file, None or "auto" by their size.
         """
         path = check_path(destination)
+        external = external_words(external_data)
+        as_inputs = keep_initializers_as_inputs or not include_initializers
+        if self._quantized is not None:
+            if as_inputs:
+                raise InvalidValue(
+                    "[OnnxProgram] Expected a quantized model to keep its weights, got include_initializers=False or "
+                    "keep_initializers_as_inputs=True. Leave them out, or export without a quantizer."
+                )
+            write_ir(self._quantized, path, external)
+            return
         model = self.result.model
-        if keep_initializers_as_inputs or not include_initializers:
+        if as_inputs:
             model = model.weights_as_inputs(self._weights, include_initializers)
-        staged = model.write(path, external_words(external_data))
+        staged = model.write(path, external)
         try:
             staged.commit()
         finally:
@@ -118,7 +137,29 @@ class OnnxProgram:
         """The model as an onnx_ir.Model."""
         import onnx_ir
 
-        return onnx_ir.from_proto(self.model_proto)
+        return self._quantized if self._quantized is not None else onnx_ir.from_proto(self.model_proto)
+
+    def quantize(self, quantizer: Any, sample_inputs: dict[str, Any], expected: Sequence[torch.Tensor]) -> None:
+        """Replaces the model by what the quantizer makes of it; the contract says so, and by how much it differs from
+        `expected`, PyTorch's outputs for the sample.
+        """
+        import onnx_ir
+
+        with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+            path = os.path.join(folder, "model.onnx")
+            self.save(path, external_data=True)
+            # The weights are mapped from the file, and none is read before the quantizer asks for it.
+            quantized = quantizer.quantize(onnx_ir.load(path), sample_inputs, ExportFormat.ONNX)
+            onnx_ir.external_data.load_to_model(quantized)  # what it left as it was
+            self._quantized = quantized
+        self.path, self._session = "", None
+        self.initialize_inference_session()
+        row = compare(self.output_names, list(expected), self._session.run(get_leaf_tensors(sample_inputs)), math.inf)
+        self.discrepancies.append({"kind": "quantized", "sizes": {}} | row)
+        self.contract.notes.append(
+            f"quantized by {type(quantizer).__name__} after it was checked: at the example output {row['output']} "
+            f"differs by {row['abs']:.2g} from PyTorch"
+        )
 
     # ---- running --------------------------------------------------------------------------------
 
@@ -163,6 +204,20 @@ class OnnxProgram:
 def external_words(external_data: bool | str | None) -> str:
     """What the writer calls it: True "always", False "never", None "auto"."""
     return {True: "always", False: "never", None: "auto"}.get(external_data, external_data)
+
+
+def write_ir(model: Any, path: str, external: str) -> None:
+    """Writes an onnx_ir.Model beside its name first, as the core does with its own."""
+    import onnx_ir
+
+    name = os.path.basename(path)
+    if external == "auto":
+        weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
+        external = "always" if weights > LARGEST_INSIDE else "never"
+    with tempfile.TemporaryDirectory(prefix=f".{name[:200]}.fairlead-", dir=os.path.dirname(path) or ".") as folder:
+        onnx_ir.save(model, os.path.join(folder, name), external_data=f"{name}.data" if external == "always" else None)
+        for file in sorted(os.listdir(folder), reverse=True):  # the weights first: the model names them
+            os.replace(os.path.join(folder, file), os.path.join(os.path.dirname(path), file))
 
 
 def torch_tensor(value: Any) -> torch.Tensor:

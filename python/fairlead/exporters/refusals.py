@@ -30,4 +30,4 @@ def warn(text: str) -> None:
         frame.f_code.co_filename.startswith(HERE) or frame.f_code.co_filename == contextlib.__file__
     ):
         level, frame = level + 1, frame.f_back
-    warnings.warn(text, stacklevel=level - 1)
+    warnings.warn(text, stacklevel=level)

@@ -11,6 +11,7 @@ from fairlead.exporters.onnx import OnnxExporter
 from fairlead.exporters.program import OnnxProgram, external_words
 from fairlead.generation.decoder import plan_decoder
 from fairlead.generation.encoder_decoder import plan_encoder_decoder
+from fairlead.generation.multimodal import is_multimodal, plan_multimodal
 from fairlead.generation.paths import Paths
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.generation.settings import settings_of
@@ -35,7 +36,7 @@ def export_for_generation(
     does not grow (Mamba) cannot, and says so.
     """
     plan = plan_for(model, sample_inputs, generation_config)
-    if multi_token_decode and plan.components["prefill"] != plan.components["decode"]:
+    if multi_token_decode and plan.components.get("prefill") != plan.components.get("decode"):
         raise InvalidInput(
             f"[export_for_generation] Expected a model that decodes several tokens at once, because "
             f"multi_token_decode=True, got {type(model).__name__}, whose state takes one at a time."
@@ -56,6 +57,8 @@ def plan_for(model: Any, sample_inputs: Any, generation_config: Any = None) -> P
     sample = copied(sample_inputs)
     if getattr(model.config, "is_encoder_decoder", False):
         return plan_encoder_decoder(model, sample, generation_config)
+    if is_multimodal(model):
+        return plan_multimodal(model, sample, generation_config)
     return plan_decoder(model, sample, generation_config)
 
 
@@ -97,12 +100,12 @@ def manifest_of(model: Any, plan: Plan, programs: dict, paths: Paths, generation
         }
         if part.shortest is not None:
             parts[part.name]["shortest"] = shortest_length(part, programs[part.name])
-        for key in ("last", "optional"):
+        for key in ("last", "optional", "gives"):
             if getattr(part, key) is not None:
                 parts[part.name][key] = getattr(part, key)
     return {
         "format": manifest.FORMAT, "fairlead": __version__, "model": type(model).__name__, "kind": plan.kind,
         "parts": parts, "once": plan.once, "prefill": plan.prefill, "step": plan.step, "cache": plan.cache,
-        "prompt_only": plan.prompt_only, "positions": plan.positions, "tokens": plan.tokens,
+        "prompt_only": plan.prompt_only, "grid": plan.grid, "positions": plan.positions, "tokens": plan.tokens,
         "settings": settings_of(model, generation_config),
     }  # fmt: skip

@@ -20,6 +20,7 @@ class PartPlan:
     output_names: list[str] | None = None
     dynamic_shapes: Any = None  # as fairlead.export takes them; None: found out
     shortest: str | None = None  # the input whose smallest length is to be found out
+    gives: dict[str, str] | None = None  # outputs that go on under another name
     last: str | None = None  # the input of which only the last place is needed
     optional: str | None = None  # the input without which the part has nothing to do
 
@@ -35,6 +36,7 @@ class Plan:
     cache: list[dict[str, Any]] = field(default_factory=list)
     prompt_only: dict[str, Any] = field(default_factory=dict)
     positions: dict[str, Any] | None = None
+    grid: dict[str, Any] | None = None  # inputs that are made from the grid of an image's patches
     tokens: dict[str, Any] = field(default_factory=lambda: {"input": "input_ids", "start": None})
 
 

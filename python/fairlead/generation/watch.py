@@ -55,15 +55,21 @@ def config_for(model: Any, generation_config: Any) -> Any:
 
 
 def watch(
-    model: Any, inputs: dict[str, Any], generation_config: Any = None, *, also: Any = None, **more: Any
+    model: Any,
+    inputs: dict[str, Any],
+    generation_config: Any = None,
+    *,
+    also: Any = None,
+    method: str = "forward",
+    **more: Any,
 ) -> Watched:
-    """One generation of two tokens; `also` is a module of the model whose first call is wanted too."""
+    """One generation of two tokens; `also` is a module of the model, of which the first call of a method is wanted."""
     config = config_for(model, generation_config)
     other = InputObserver()
     with untouched(model), contextlib.ExitStack() as stack:
         seen = stack.enter_context(observe(model, store_n_calls=2))
         if also is not None:
-            stack.enter_context(other(also, store_n_calls=1))
+            stack.enter_context(other(also, store_n_calls=1, method_name=method))
         try:
             model.generate(**copied(inputs), generation_config=config, **more)
         except Exception as error:

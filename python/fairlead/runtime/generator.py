@@ -15,6 +15,7 @@ import numpy as np
 
 from fairlead._core import InvalidInput
 from fairlead.runtime import manifest as manifests
+from fairlead.runtime.grids import grid_inputs
 from fairlead.runtime.part import TYPES, Part, ort_value, to_numpy
 from fairlead.runtime.positions import positions_for
 from fairlead.runtime.sampling import Chooser, Settings
@@ -113,8 +114,9 @@ class Run:
             self.pad = self.settings.eos_token_id[0] if self.settings.eos_token_id else 0
 
     def extra_inputs(self) -> list[str]:
-        """Names that no part takes, but that positions are made from."""
-        return list((self.manifest["positions"] or {}).get("inputs", []))
+        """Names that no part takes, but that positions and other inputs are made from."""
+        grid = self.manifest.get("grid")
+        return [*(self.manifest["positions"] or {}).get("inputs", []), *([grid["grid"]] if grid else [])]
 
     # ---- before the first step
 
@@ -160,11 +162,14 @@ class Run:
         for entry in self.manifest["cache"]:
             shape = [batch if d == "batch" else 0 if isinstance(d, str) else d for d in entry["shape"]]
             self.pool[entry["past"]] = ort_value(np.zeros(shape, TYPES[entry["dtype"]][0]), entry["dtype"])
-        self.make_empty(missing_only=True)
         self.fed = ids
+        self.make_empty(ids.shape[1], missing_only=True)
         self.positions = positions_for(self.manifest["positions"], ids, self.mask, self.pool)
-        for name in self.manifest["once"]:
-            if self.wanted(name):
+        self.complete = all(self.wanted(name) for name in self.manifest["once"])
+        if self.complete:
+            if self.manifest.get("grid"):
+                self.pool |= grid_inputs(self.manifest["grid"], self.pool)
+            for name in self.manifest["once"]:
                 self.pool |= self.parts[name].run(self.pool)
 
     def wanted(self, name: str) -> bool:
@@ -172,16 +177,14 @@ class Run:
         part = self.manifest["parts"][name]
         return not part.get("optional") or part["optional"] in self.pool
 
-    def make_empty(self, missing_only: bool) -> None:
-        """What only the prompt has (features of images) is empty from then on, or where there is none."""
+    def make_empty(self, length: int, missing_only: bool) -> None:
+        """What only the prompt has (features of images) is zero from then on, or where there is none."""
         for name, entry in self.manifest["prompt_only"].items():
             if missing_only and name in self.pool:
                 continue
-            shape = [self.size(d) for d in entry["shape"]]
+            sizes = {"batch": len(self.tokens), "sequence": length}
+            shape = [sizes.get(d, 0) if isinstance(d, str) else d for d in entry["shape"]]
             self.pool[name] = np.zeros(shape, TYPES[entry["dtype"]][0])
-
-    def size(self, dim: Any) -> int:
-        return {"batch": self.tokens.shape[0], "sequence": 1}.get(dim, 0) if isinstance(dim, str) else dim
 
     # ---- the steps
 
@@ -189,7 +192,7 @@ class Run:
         ended = np.zeros(len(self.tokens), bool)
         fed = self.fed
         for step in range(self.choose.last - self.choose.prompt + 1):
-            logits = self.forward(fed, self.manifest["step" if step else "prefill"])
+            logits = self.forward(fed, self.manifest["step" if step or not self.complete else "prefill"])
             chosen = np.where(ended, self.pad, self.choose(logits, self.tokens)).astype(np.int64)
             fed = chosen[:, None]
             self.tokens = np.concatenate([self.tokens, fed], 1)
@@ -213,7 +216,8 @@ class Run:
             last = self.manifest["parts"][name].get("last")
             if last is not None:  # the head is only asked about the last place
                 pool = {**pool, last: np.ascontiguousarray(to_numpy(pool[last])[:, -1:])}
-            pool = pool | self.parts[name].run(pool)
+            given = self.manifest["parts"][name].get("gives", {})
+            pool = pool | {given.get(key, key): value for key, value in self.parts[name].run(pool).items()}
         for entry in self.manifest["cache"]:
             self.pool[entry["past"]] = pool[entry["present"]]
         return to_numpy(pool["logits"])[:, -1]
@@ -222,7 +226,7 @@ class Run:
         self.mask = np.concatenate([self.mask, np.ones_like(self.mask[:, :1])], 1)
         if self.positions is not None:
             self.positions = self.positions[..., -1:] + 1
-        self.make_empty(missing_only=False)
+        self.make_empty(1, missing_only=False)
 
 
 def as_array(name: str, value: Any) -> np.ndarray:

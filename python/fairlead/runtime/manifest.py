@@ -13,10 +13,15 @@
   "cache": [{"past": "past_key_values.0.key", "present": "present.0.key", "dtype": "float32",
              "shape": ["batch", 2, "past", 8]}],     a dim that is a name other than "batch" starts empty
   "prompt_only": {"image_features": {"dtype": "float32", "shape": [0, 32]}},   after the prompt: this, empty
+  "grid": null,                         what is made from the sizes of images, see grids.py
   "positions": {"kind": "mask"},        how position_ids are made; null where the model takes none
   "tokens": {"input": "input_ids", "start": null},
   "settings": {"eos_token_id": [2], "pad_token_id": 0, ...}      defaults of Generator.generate
 }
+
+A part may have "last": the input of which it is only given the last place (the head), "optional": the input without
+which it is not run (an image encoder), "gives": outputs that go on under another name, "shortest": the fewest tokens it
+takes (shorter prompts are padded).
 
 Parts are joined by name: the output `inputs_embeds` of one part is the input `inputs_embeds` of the next.
 """
