@@ -20,6 +20,7 @@ from fairlead.inputs import Call, base_call, normalise, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.request import DEFAULT_OPSET, check_request
+from fairlead.runtime_check import OnnxSession
 from fairlead.verification import Verification
 
 
@@ -42,7 +43,8 @@ class ExportResult:
     model: Any = field(default=None, repr=False)  # the lowered model, from which it can be written again
 
     def __str__(self) -> str:
-        return f"{self.path or 'in memory'}: {self.nodes} nodes, opset {self.opset}\n{self.contract}"
+        opset = f", opset {self.opset}" if self.opset else ""
+        return f"{self.path or 'in memory'}: {self.nodes} nodes{opset}\n{self.contract}"
 
 
 class Progress:
@@ -80,7 +82,8 @@ def export(
     notes: Sequence[str] = (),
     progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:
-    """Exports a PyTorch module to ONNX with every dimension dynamic that the model lets vary.
+    """Exports a PyTorch module with every dimension dynamic that the model lets vary: to ONNX, or by the suffix of the path
+    to a torch.export.ExportedProgram (.pt2) or to ExecuTorch (.pte).
 
     model: the module, in eval mode, on the CPU.
     inputs: one example call (a tuple of positional or a dict of named arguments), or a list of several.
@@ -103,7 +106,21 @@ def export(
     show = (
         progress if callable(progress) else (lambda what: print(f"fairlead: {what}", flush=True)) if progress else None
     )
-    return _Export(model, inputs, path, locals_of(locals()), Progress(show)).run()
+    return target_of(path)(model, inputs, path, locals_of(locals()), Progress(show)).run()
+
+
+def target_of(path: Any) -> type[_Export]:
+    """What writes a file of this name: the suffix decides."""
+    suffix = os.path.splitext(os.fspath(path))[1].lower() if isinstance(path, (str, os.PathLike)) else ""
+    if suffix == ".pt2":
+        from fairlead.program.pipeline import ProgramExport
+
+        return ProgramExport
+    if suffix == ".pte":
+        from fairlead.executorch.pipeline import ExecutorchExport
+
+        return ExecutorchExport
+    return _Export
 
 
 def locals_of(values: dict) -> dict:
@@ -123,7 +140,7 @@ class _Export:
         start = time.perf_counter()
         self.final = self.path is not None
         with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
-            self.path = check_request(self.model, self.path if self.final else f"{folder}/model.onnx", self.options)
+            self.path = self.checked_path(self.path if self.final else f"{folder}/model{self.suffix}")
             calls = self.calls = normalise(self.model, self.inputs)
             self.call = base_call(calls)
             try:
@@ -201,36 +218,63 @@ class _Export:
                 runs, values = self.runs(session, probed)
                 program = _core.build_program(
                     session.core, runs, [s.name for s in probed.symbols], values,
-                    self.input_names, probed.shapes, names, self.options["optimize"],
+                    self.input_names, probed.shapes, names, self.options["optimize"], self.keep_writes,
                 )  # fmt: skip
             contract = self.contract(program, probed, names)
             self.refuse_assumptions(contract)
-            with self.progress.stage("lower", "lowering to ONNX"):
-                model = program.lower(self.options["opset"])
-                model.add_metadata("fairlead.contract", contract.text(checked=False))
-            with self.progress.stage("write", f"writing {self.path}"):
-                staged = self.staged = model.write(self.path, self.options["external_data"])
+            staged = self.staged = self.make(program, contract)
         rows = []
         if self.options["verify"]:
-            with self.progress.stage("verify", "verifying in ONNX Runtime at sizes never probed"):
+            with self.progress.stage("verify", f"verifying in {self.runtime} at sizes never probed"):
                 calls = [self.call] + [c for c in calls if c is not self.call]
                 verification = Verification(
                     self.model, calls, probed, self.input_names, names, contract, self.options["tolerance"],
-                    self.path if self.final else "",
+                    self.path if self.final else "", self.runtime, self.open,
                 )  # fmt: skip
                 rows = verification.run(staged.path, session)
-        for each in (model, staged):
-            each.add_metadata("fairlead.checked", contract.verified)
+        self.note_checked(contract)
         if self.final:
             staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
         return ExportResult(
             path=self.path if self.final else "", contract=contract, discrepancies=rows, timings=self.progress.timings,
-            nodes=model.node_count, operators=model.operators, runs=probed.trials,
-            recorded_operators=session.core.operators(probed.runs[0]), recorded_count=count,
-            model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, opset=self.options["opset"],
-            model=model,
+            runs=probed.trials, recorded_operators=session.core.operators(probed.runs[0]),
+            recorded_count=count,
+            model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, **self.made,
         )  # fmt: skip
+
+    # ---- the target: other files than ONNX replace these -------------------------------------------
+
+    suffix = ".onnx"
+    runtime = "ONNX Runtime"
+    keep_writes = False  # what the model writes to inputs and buffers is part of the program
+    made: dict[str, Any]  # fields of the result that `make` knows
+
+    def checked_path(self, path: str) -> str:
+        return check_request(self.model, path, self.options)
+
+    def note_checked(self, contract: Contract) -> None:
+        for each in (self.made["model"], self.staged):
+            each.add_metadata("fairlead.checked", contract.verified)
+
+    def note_outputs(self, outputs: Any) -> None:
+        """Told the outputs of the first run."""
+        self.first_outputs = list(get_leaf_tensors(outputs))
+
+    def make(self, program, contract: Contract):
+        """The staged file: with `path`, `add_metadata`, `commit`, `discard` and its sizes in bytes."""
+        with self.progress.stage("lower", "lowering to ONNX"):
+            model = program.lower(self.options["opset"])
+            model.add_metadata("fairlead.contract", contract.text(checked=False))
+        self.made = {
+            "nodes": model.node_count, "operators": model.operators, "opset": self.options["opset"], "model": model,
+        }  # fmt: skip
+        with self.progress.stage("write", f"writing {self.path}"):
+            return model.write(self.path, self.options["external_data"])
+
+    def open(self, path: str):
+        """What runs the staged file: `run` takes tensors by input name and gives values to compare."""
+        return OnnxSession(path)
 
     # ---- probing --------------------------------------------------------------------------------
 
@@ -257,7 +301,7 @@ class _Export:
             outcome = session.run(args, kwargs, reference, keep=reference < 0)
             if outcome.ok:
                 if self.first_outputs is None:
-                    self.first_outputs = list(get_leaf_tensors(outcome.outputs))
+                    self.note_outputs(outcome.outputs)
                 return outcome.run, False, "", outcome.visible
             if outcome.parted is not None:
                 _, before, now = outcome.parted
