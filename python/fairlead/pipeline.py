@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ import torch
 
 from fairlead import _core
 from fairlead.contract import Contract, merged
-from fairlead.dynamic_shapes import requests
+from fairlead.dynamic_shapes import limit, requests
 from fairlead.fixes import Fixes, reason_of
 from fairlead.inputs import Call, base_call, normalise, resized
 from fairlead.leaves import get_leaf_tensors, output_names
@@ -78,6 +78,7 @@ def export(
     verify: bool = True,
     strict: bool = False,
     tolerance: float | None = None,
+    max_size: Mapping[str, int] | None = None,
     optimize: bool = True,
     notes: Sequence[str] = (),
     progress: bool | Callable[[str], None] = False,
@@ -96,6 +97,8 @@ def export(
     verify: run the file in ONNX Runtime and compare with eager at sizes that were never probed.
     strict: an assumption (a value the model read and that never varied) is an error.
     tolerance: largest difference allowed, scaled by max(1, |eager|); None: 1e-4 for float32, by dtype.
+    max_size: the largest size of a symbol of the contract, {"sequence": 2048}: a bound for the contract and for formats
+        that plan memory (.pte).
     optimize: simplify and fuse the program before it is lowered.
     notes: sentences for the contract, about what was done to the model before.
     progress: True prints the stages, a function is called with each.
@@ -125,7 +128,7 @@ def target_of(path: Any) -> type[_Export]:
 
 def locals_of(values: dict) -> dict:
     names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
-             "optimize", "notes")  # fmt: skip
+             "max_size", "optimize", "notes")  # fmt: skip
     return {name: values[name] for name in names}
 
 
@@ -211,6 +214,7 @@ class _Export:
         with RecordingSession(self.model) as session:
             with self.progress.stage("probe", "probing which dimensions may vary"):
                 probed = self.probed = self.probe(session, calls)
+                limit(probed, self.options.get("max_size") or {})
                 self.session = session
             count = session.core.op_count(probed.runs[0])
             with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"):

@@ -30,9 +30,17 @@ class Options:
 
     def of_export(self) -> dict[str, Any]:
         given = dict(self.export)
+        given["max_size"] = {name: size for name, size in self.named_dims().items() if "." not in name}
         return {
             "verify": not given.pop("no_verify", False), "opset": given.pop("opset", None) or DEFAULT_OPSET, **given,
         }  # fmt: skip
+
+    def named_dims(self) -> dict[str, Any]:
+        return model_source.pairs("--dim", self.dims)
+
+    def axes(self) -> tuple[str, ...]:
+        """--dim INPUT.AXIS=NAME; without a dot it is SYMBOL=MAX."""
+        return tuple(text for text in self.dims if "." in text.partition("=")[0])
 
     def kinds(self, output: str | None) -> tuple[str, ...]:
         """onnx, pt2, pte: those asked for, else that of the output's name."""
@@ -88,7 +96,8 @@ def export_source(
     """`checkpoint` is what find(source) gave."""
     if checkpoint is None:
         return SourceExport(files=of_class(source, output, options, show))
-    for name, given in (("--config", options.config), ("--inputs", options.inputs), ("--dim", options.dims)):
+    axes = ("--dim INPUT.AXIS", options.axes())
+    for name, given in (("--config", options.config), ("--inputs", options.inputs), axes):
         if given:
             raise InvalidInput(
                 f"[export] Expected no {name} for a checkpoint, got '{given[0]}': it is found out from the checkpoint. "
@@ -114,12 +123,12 @@ def of_class(source: str, output: str | None, options: Options, show: Any) -> li
     if os.path.isdir(output) or output.endswith(os.sep):
         os.makedirs(output, exist_ok=True)
         output = os.path.join(output, f"model.{kinds[0]}")
-    shapes = model_source.named_dims(model, example, options.dims)
+    shapes = model_source.named_dims(model, example, options.axes())
     found = []
     for kind in kinds:
         given = options.of_export()
         if kind != "onnx":
-            given = {name: given[name] for name in ("verify", "tolerance", "strict") if name in given}
+            given = {name: given[name] for name in ("verify", "tolerance", "strict", "max_size") if name in given}
         stem, ending = os.path.splitext(output)
         path = output if len(kinds) == 1 else f"{stem if ending[1:] in FORMATS else output}.{kind}"
         found.append(export(model, example, path, dynamic_shapes=shapes, progress=show, **given))

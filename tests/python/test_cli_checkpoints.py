@@ -363,3 +363,64 @@ def test_verify_of_a_file_and_a_function(run, tmp_path):
     code, out, _ = run("verify", tmp_path / "m.onnx", "--against", source, "--quiet")
     assert code == 0
     assert out.rstrip().endswith("agrees in every call")
+
+
+# ---- bounds and other formats -------------------------------------------------------------------------------
+
+
+def test_sizes_are_bounded_by_symbol_in_every_part_that_has_it(run, tmp_path):
+    result = exported(
+        run, checkpoints.t5(tmp_path / "source"), tmp_path / "out", "--dim", "batch=64", "--dim", "past=128"
+    )
+    bounds = {
+        file: {s["name"]: s["max"] for s in part["contract"]["symbols"]} for file, part in result["parts"].items()
+    }
+    assert bounds["encoder.onnx"]["batch"] == bounds["decoder.onnx"]["batch"] == 64
+    assert bounds["decoder.onnx"]["past"] == 128
+    assert bounds["decoder.onnx"]["sequence"] > 2**60
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--dim", "depth=4"], "Expected max_size for symbols of the model (batch, sequence), got 'depth'."),
+        (["--dim", "batch=2"], "Expected a largest size of batch of at least"),
+        (["--dim", "batch=few"], "Expected max_size with a number of 1 or more for batch, got 'few'."),
+        (["--dim", "input_ids.0=rows"], "Expected no --dim INPUT.AXIS for a checkpoint, got 'input_ids.0=rows'"),
+    ],
+)
+def test_wrong_bounds_are_one_line(run, tmp_path, words, text):
+    code, _, err = run("export", checkpoints.bert(tmp_path / "source"), tmp_path / "out", *words, "--quiet")
+    assert (code, err.count("\n")) == (2, 1)
+    assert text in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_exported_program_beside_the_onnx_file(run, tmp_path):
+    result = exported(run, checkpoints.bert(tmp_path / "source"), tmp_path / "out", "--format", "onnx,pt2")
+    assert list(result["parts"]) == ["model.onnx", "model.pt2"]
+    program = torch.export.load(tmp_path / "out" / "model.pt2").module()
+    ids = torch.tensor([[5, 6, 7, 8]] * 4)
+    got = program(input_ids=ids, attention_mask=torch.ones_like(ids))
+    model = transformers.BertForSequenceClassification.from_pretrained(tmp_path / "source").eval()
+    with torch.no_grad():
+        expected = model(ids, attention_mask=torch.ones_like(ids)).logits
+    logits = got["logits"] if isinstance(got, dict) else got[0] if isinstance(got, (tuple, list)) else got.logits
+    torch.testing.assert_close(logits, expected, atol=1e-5, rtol=0)
+
+
+def test_executorch_beside_the_onnx_file(run, tmp_path):
+    pytest.importorskip("executorch")
+    words = ["--format", "onnx,pte", "--dim", "batch=24", "--dim", "sequence=48"]
+    result = exported(run, checkpoints.bert(tmp_path / "source"), tmp_path / "out", *words)
+    assert list(result["parts"]) == ["model.onnx", "model.pte"]
+    assert {s["name"]: s["max"] for s in result["parts"]["model.pte"]["contract"]["symbols"]} == {
+        "batch": 24, "sequence": 48,
+    }  # fmt: skip
+
+
+def test_without_executorch_a_pte_file_is_refused_in_one_line(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "executorch.runtime", None)
+    code, _, err = run("export", checkpoints.bert(tmp_path / "s"), tmp_path / "out", "--format", "pte", "--quiet")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "Expected the package executorch for a .pte file" in err
