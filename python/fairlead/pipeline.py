@@ -78,6 +78,7 @@ def export(
     tolerance: float | None = None,
     optimize: bool = True,
     notes: Sequence[str] = (),
+    shared_weights: _core.SharedWeights | None = None,
     progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:
     """Exports a PyTorch module to ONNX with every dimension dynamic that the model lets vary.
@@ -95,6 +96,7 @@ def export(
     tolerance: largest difference allowed, scaled by max(1, |eager|); None: 1e-4 for float32, by dtype.
     optimize: simplify and fuse the program before it is lowered.
     notes: sentences for the contract, about what was done to the model before.
+    shared_weights: what files written before in the same folder hold; this one refers to them, and adds its own.
     progress: True prints the stages, a function is called with each.
 
     >>> result = fairlead.export(model, {"input_ids": ids}, "model.onnx")
@@ -108,7 +110,7 @@ def export(
 
 def locals_of(values: dict) -> dict:
     names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
-             "optimize", "notes")  # fmt: skip
+             "optimize", "notes", "shared_weights")  # fmt: skip
     return {name: values[name] for name in names}
 
 
@@ -209,7 +211,9 @@ class _Export:
                 model = program.lower(self.options["opset"])
                 model.add_metadata("fairlead.contract", contract.text(checked=False))
             with self.progress.stage("write", f"writing {self.path}"):
-                staged = self.staged = model.write(self.path, self.options["external_data"])
+                staged = self.staged = model.write(
+                    self.path, self.options["external_data"], self.options["shared_weights"]
+                )
         rows = []
         if self.options["verify"]:
             with self.progress.stage("verify", "verifying in ONNX Runtime at sizes never probed"):
