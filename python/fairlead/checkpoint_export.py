@@ -21,11 +21,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fairlead import client_files
-from fairlead._core import FairleadError, InvalidInput, WriteError
+from fairlead._core import FairleadError, InvalidInput, SharedWeights, WriteError
 from fairlead.checkpoint import Checkpoint, find
 from fairlead.dynamic_shapes import UnknownSymbol
 from fairlead.exporters.model_settings import exportable
-from fairlead.generation.export import manifest_of
+from fairlead.generation.export import manifest_of, shared_weights
 from fairlead.generation.plan import PartPlan
 from fairlead.loaded_checkpoint import DTYPES, load
 from fairlead.pipeline import ExportResult, export
@@ -126,7 +126,9 @@ class _Run:
             plan = loaded.plan()
         result = CheckpointExport(self.checkpoint.source, self.folder, loaded.task.name, name, self.dtype)
         for kind in self.formats:
-            parts = {part.name: self.written(part, f"{part.name}.{kind}", len(plan.parts) > 1) for part in plan.parts}
+            several = len(plan.parts) > 1
+            shared = shared_weights(model) if kind == "onnx" and several else None
+            parts = {part.name: self.written(part, f"{part.name}.{kind}", several, shared) for part in plan.parts}
             result.parts |= {f"{name}.{kind}": part for name, part in parts.items()}
             if kind == "onnx" and loaded.generates:
                 files = types.SimpleNamespace(file_of=lambda name: f"{name}.onnx")
@@ -151,10 +153,10 @@ class _Run:
         result.timings = self.timings | {"total": time.perf_counter() - start}
         return result
 
-    def written(self, part: PartPlan, file: str, several: bool) -> ExportResult:
-        options = dict(self.options)
+    def written(self, part: PartPlan, file: str, several: bool, shared: SharedWeights | None) -> ExportResult:
+        options = self.options | {"dynamic_shapes": part.dynamic_shapes}
         if file.endswith(".onnx"):
-            options |= {"opset": self.opset, "output_names": part.output_names}
+            options |= {"opset": self.opset, "output_names": part.output_names, "shared_weights": shared}
         else:
             options.pop("external_data")
         prefix = f"{file}: " if several else ""

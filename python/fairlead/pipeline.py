@@ -81,6 +81,7 @@ def export(
     max_size: Mapping[str, int] | None = None,
     optimize: bool = True,
     notes: Sequence[str] = (),
+    shared_weights: _core.SharedWeights | None = None,
     progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:
     """Exports a PyTorch module with every dimension dynamic that the model lets vary: to ONNX, or by the suffix of the path
@@ -101,6 +102,7 @@ def export(
         that plan memory (.pte).
     optimize: simplify and fuse the program before it is lowered.
     notes: sentences for the contract, about what was done to the model before.
+    shared_weights: what files written before in the same folder hold; this one refers to them, and adds its own.
     progress: True prints the stages, a function is called with each.
 
     >>> result = fairlead.export(model, {"input_ids": ids}, "model.onnx")
@@ -128,7 +130,7 @@ def target_of(path: Any) -> type[_Export]:
 
 def locals_of(values: dict) -> dict:
     names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
-             "max_size", "optimize", "notes")  # fmt: skip
+             "max_size", "optimize", "notes", "shared_weights")  # fmt: skip
     return {name: values[name] for name in names}
 
 
@@ -274,7 +276,7 @@ class _Export:
             "nodes": model.node_count, "operators": model.operators, "opset": self.options["opset"], "model": model,
         }  # fmt: skip
         with self.progress.stage("write", f"writing {self.path}"):
-            return model.write(self.path, self.options["external_data"])
+            return model.write(self.path, self.options["external_data"], self.options["shared_weights"])
 
     def open(self, path: str):
         """What runs the staged file: `run` takes tensors by input name and gives values to compare."""

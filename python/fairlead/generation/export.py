@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from typing import Any
 
-from fairlead._core import FairleadError, InvalidInput, __version__
+import torch
+
+from fairlead._core import FairleadError, InvalidInput, SharedWeights, __version__
 from fairlead.exporters.model_settings import exportable
 from fairlead.exporters.onnx import OnnxExporter
 from fairlead.exporters.program import OnnxProgram, external_words
@@ -42,10 +46,25 @@ def export_for_generation(
             f"multi_token_decode=True, got {type(model).__name__}, whose state takes one at a time."
         )
     paths = Paths(plan, config)
-    programs = {part.name: exported(exporter, part, paths) for part in plan.parts}
-    if isinstance(exporter, OnnxExporter):
-        manifest.write(paths.folder, manifest_of(model, plan, programs, paths, generation_config))
+    if not isinstance(exporter, OnnxExporter):  # other formats are made from one call, and have files of their own
+        programs = {part.name: other_format(exporter, part, paths) for part in plan.parts}
+        return {component: programs[name] for component, name in plan.components.items()}
+    with paths.staging() as folder:
+        shared = shared_weights(model)
+        programs = {part.name: exported(exporter, part, paths, shared) for part in plan.parts}
+        manifest.write(folder, manifest_of(model, plan, programs, paths, generation_config))
+    for name, program in programs.items():
+        program.path = program.result.path = paths.file_of(name)
+        program.folder = paths.temporary  # a folder of our own lives as long as the programs in it
     return {component: programs[name] for component, name in plan.components.items()}
+
+
+def shared_weights(model: torch.nn.Module) -> SharedWeights:
+    """What several parts hold is written once."""
+    shared = SharedWeights()
+    for tensor in [*model.parameters(), *model.buffers()]:
+        shared.declare(tensor.untyped_storage().data_ptr(), tensor.untyped_storage().nbytes())
+    return shared
 
 
 def plan_for(model: Any, sample_inputs: Any, generation_config: Any = None) -> Plan:
@@ -62,31 +81,39 @@ def plan_for(model: Any, sample_inputs: Any, generation_config: Any = None) -> P
     return plan_decoder(model, sample, generation_config)
 
 
-def exported(exporter: Any, part: PartPlan, paths: Paths) -> Any:
+def other_format(exporter: Any, part: PartPlan, paths: Paths) -> Any:
+    with in_part(part, paths):
+        return exporter.export(part.module, part.calls[0], exporter.configured(paths.config_of(part.name)))
+
+
+def exported(exporter: OnnxExporter, part: PartPlan, paths: Paths, shared: SharedWeights) -> OnnxProgram:
     config = exporter.configured(paths.config_of(part.name))
+    with in_part(part, paths), exportable(part.module) as notes:
+        result = export(
+            part.module,
+            part.calls,
+            paths.staged_file_of(part.name),
+            dynamic_shapes=part.dynamic_shapes if config.dynamic_shapes is None else config.dynamic_shapes,
+            output_names=part.output_names,
+            opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
+            external_data=external_words(config.external_data),
+            verify=config.verify,
+            strict=config.strict,
+            optimize=config.optimize,
+            notes=notes,
+            shared_weights=shared,
+        )
+    return OnnxProgram(result, part.module, list(part.calls[0]))
+
+
+@contextlib.contextmanager
+def in_part(part: PartPlan, paths: Paths) -> Iterator[None]:
+    """Errors say in which part they happened."""
     try:
-        if not isinstance(exporter, OnnxExporter):  # other formats are made from one call
-            return exporter.export(part.module, part.calls[0], config)
-        with exportable(part.module) as notes:
-            result = export(
-                part.module,
-                part.calls,
-                paths.file_of(part.name),
-                dynamic_shapes=part.dynamic_shapes if config.dynamic_shapes is None else config.dynamic_shapes,
-                output_names=part.output_names,
-                opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
-                external_data=external_words(config.external_data),
-                verify=config.verify,
-                strict=config.strict,
-                optimize=config.optimize,
-                notes=notes,
-            )
+        yield
     except FairleadError as error:
-        text = str(error).partition("] ")[2] or str(error)
+        text = (str(error).partition("] ")[2] or str(error)).replace(paths.stage, paths.folder)
         raise type(error)(f"[export_for_generation] In the part {part.name}: {text}") from error
-    program = OnnxProgram(result, part.module, list(part.calls[0]))
-    program.folder = paths.temporary  # a folder of our own lives as long as the programs in it
-    return program
 
 
 def manifest_of(model: Any, plan: Plan, programs: dict, paths: Paths, generation_config: Any) -> dict[str, Any]:

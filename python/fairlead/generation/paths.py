@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import tempfile
+from collections.abc import Iterator
 from typing import Any
 
-from fairlead._core import InvalidInput
+from fairlead._core import InvalidInput, WriteError
 from fairlead.generation.plan import Plan
+from fairlead.runtime import manifest
 
 
 class Paths:
@@ -30,8 +34,31 @@ class Paths:
                 f"[export_for_generation] Expected the parts in one folder, got {', '.join(sorted(folders))}. "
                 "generation.json lies beside them."
             )
-        self.folder = folders.pop()
-        os.makedirs(self.folder, exist_ok=True)
+        self.folder = self.stage = folders.pop()
+
+    @contextlib.contextmanager
+    def staging(self) -> Iterator[str]:
+        """A folder beside the final files. What is in it at the end of the block gets its final name, generation.json
+        last; after an error nothing does.
+        """
+        made = not os.path.isdir(self.folder)
+        try:
+            os.makedirs(self.folder, exist_ok=True)
+            folder = tempfile.mkdtemp(prefix=".fairlead-", dir=self.folder)
+        except OSError as error:
+            raise WriteError(
+                f"[export_for_generation] Could not write to '{self.folder}': {error.strerror}. Choose another folder."
+            ) from None
+        self.stage = folder
+        try:
+            yield folder
+            last = {manifest.FILE: 2, **{os.path.basename(file): 1 for file in self.files.values()}}
+            for name in sorted(os.listdir(folder), key=lambda name: last.get(name, 0)):
+                os.replace(os.path.join(folder, name), os.path.join(self.folder, name))
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+            if made and os.path.isdir(self.folder) and not os.listdir(self.folder):
+                os.rmdir(self.folder)
 
     def config_of(self, part: str) -> Any:
         if self.by_component is None:
@@ -39,7 +66,11 @@ class Paths:
         return self.by_component[next(c for c, p in self.plan.components.items() if p == part)]
 
     def file_of(self, part: str) -> str:
-        return self.files[part]
+        """The final name."""
+        return os.path.abspath(self.files[part])
+
+    def staged_file_of(self, part: str) -> str:
+        return os.path.join(self.stage, os.path.basename(self.files[part]))
 
     def chosen(self) -> dict[str, str]:
         names = [part.name for part in self.plan.parts]

@@ -32,9 +32,9 @@ METHODS = ("auto", "recorded", "torch.export")
 DEFAULTS = {
     "dynamic_shapes": None, "input_names": None, "output_names": None, "opset": DEFAULT_OPSET, "external_data": "auto",
     "verify": True, "strict": False, "tolerance": None, "max_size": None,
-    "optimize": False, "notes": (),
+    "optimize": False, "notes": (), "shared_weights": None,
 }  # fmt: skip
-ONLY_ONNX = ("input_names", "output_names", "opset", "external_data")
+ONLY_ONNX = ("input_names", "output_names", "opset", "external_data", "shared_weights")
 
 
 class ProgramFile:
