@@ -205,7 +205,11 @@ def staging(folder: str):
 
 def move(staged: str, final: str) -> None:
     try:
-        os.chmod(staged, 0o777 & ~umask())
+        mask = umask()
+        os.chmod(staged, 0o777 & ~mask)  # files made for staging are for their owner alone
+        for at, _, names in os.walk(staged):
+            for name in names:
+                os.chmod(os.path.join(at, name), 0o666 & ~mask)
         if not os.path.exists(final) or not os.listdir(final):
             os.rename(staged, final)
             return

@@ -169,6 +169,7 @@ class Samples:
         if self.task.parts == "generation":
             texts = [self.with_picture(processor, text) for text in texts]
             images = [[image] for image in images]
+            processor.tokenizer.padding_side = "left"
         with quiet():
             made = processor(images=images, text=texts, return_tensors="pt", padding=True)
         return self.fitting(dict(made))

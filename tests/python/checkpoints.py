@@ -18,7 +18,7 @@ def tokenizer(folder: Path, template: str | None = None) -> Any:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    special = ["<pad>", "<s>", "</s>", "<unk>", "<mask>"]
+    special = ["<pad>", "<s>", "</s>", "<unk>", "<mask>", "<image>"]
     letters = [chr(c) for c in range(33, 127)]
     words = list(dict.fromkeys([*special, *WORDS.split(), *letters]))
     inner = Tokenizer(
@@ -34,6 +34,7 @@ def tokenizer(folder: Path, template: str | None = None) -> Any:
         unk_token="<unk>",
         mask_token="<mask>",
     )
+    made.add_special_tokens({"additional_special_tokens": ["<image>"]})
     made.chat_template = template
     made.save_pretrained(folder)
     return made
@@ -143,6 +144,27 @@ def clip(folder: Path) -> Path:
     )  # fmt: skip
     saved(CLIPModel(config), folder)
     tokenizer(folder)
+    return folder
+
+
+def llava(folder: Path) -> Path:
+    from transformers import CLIPVisionConfig, LlamaConfig, LlavaConfig, LlavaForConditionalGeneration, LlavaProcessor
+    from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
+
+    small = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4}
+    words = tokenizer(folder)
+    text = LlamaConfig(**small, num_key_value_heads=2, vocab_size=128, max_position_embeddings=256, eos_token_id=2)
+    config = LlavaConfig(
+        text_config=text, vision_config=CLIPVisionConfig(**small, image_size=32, patch_size=8, projection_dim=16),
+        image_token_id=words.convert_tokens_to_ids("<image>"), vision_feature_layer=-1, pad_token_id=0, eos_token_id=2,
+    )  # fmt: skip
+    saved(LlavaForConditionalGeneration(config), folder)
+    size = {"height": 32, "width": 32}
+    pictures = CLIPImageProcessorPil(size=size, crop_size=size, do_center_crop=False)
+    LlavaProcessor(
+        image_processor=pictures, tokenizer=words, patch_size=8, vision_feature_select_strategy="default",
+        image_token="<image>", num_additional_image_tokens=1,
+    ).save_pretrained(folder)  # fmt: skip
     return folder
 
 
