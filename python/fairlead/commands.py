@@ -1,4 +1,4 @@
-"""The commands of `fairlead`: export, inspect, doctor, demo here, the others in command_*.py. Each parses, calls one
+"""The commands of `fairlead`: export, doctor, demo here, the others in command_*.py. Each parses, calls one
 function, and prints.
 """
 
@@ -13,6 +13,7 @@ import click
 from fairlead import _core
 from fairlead.command_completion import completion
 from fairlead.command_generate import generate
+from fairlead.command_inspect import inspect
 from fairlead.command_sweep import sweep
 from fairlead.command_verify import verify
 from fairlead.printing import heading, progress, say, size_text, style, table
@@ -41,7 +42,7 @@ def fairlead() -> None:
     """
 
 
-for command in (completion, generate, sweep, verify):
+for command in (completion, generate, inspect, sweep, verify):
     fairlead.add_command(command)
 
 
@@ -148,7 +149,9 @@ def print_differences(rows_of: dict[str, list[dict]]) -> None:
     rows = []
     for name, found in rows_of.items():
         for row in found:
-            at = ", ".join(f"{k} = {v}" for k, v in row["sizes"].items()) or "the example"
+            at = ", ".join(f"{k} = {v}" for k, v in row["sizes"].items())
+            words = {"example": "the example", "call": "an example"}.get(row["kind"], "")
+            at = " with ".join(word for word in (words, at) if word)
             where = f"in {row['output']}" if row["scaled"] else ""
             rows.append((*([name] if len(rows_of) > 1 else []), at, f"{row['scaled']:.1e}", where))
     if not rows:
@@ -167,55 +170,6 @@ def print_result(result) -> None:
     external = f" and {size_text(result.external_bytes)} in {result.path}.data" if result.external_bytes else ""
     written = f"{result.path}: {result.nodes} nodes, opset {result.opset}, {size_text(result.model_bytes)}{external}"
     say(f"{style('Written', bold=True, fg='green')} {written}")
-
-
-# ---- inspect -------------------------------------------------------------------------------------------
-
-
-@fairlead.command()
-@click.argument("path", type=click.Path(exists=True, dir_okay=False))
-@as_json
-def inspect(path, as_json) -> None:
-    """Shows what is in an ONNX file: contract, inputs, outputs, operators, sizes. Needs no PyTorch.
-
-    \b
-    Examples:
-      fairlead inspect model.onnx
-      fairlead inspect model.onnx --json | jq .operators
-    """
-    summary = _core.read_summary(path)
-    if as_json:
-        say(json.dumps(summary, indent=2))
-        return
-    opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in summary["opsets"].items())
-    heading(f"{path}: {size_text(summary['file_bytes'])}, written by {summary['producer'] or 'unknown'} "
-            f"{summary['producer_version']}".rstrip() + f", opset {opsets}")  # fmt: skip
-    for title in ("inputs", "outputs"):
-        heading(title.capitalize())
-        table([(value["name"], type_text(value)) for value in summary[title]])
-    symbols = sorted(
-        {d for v in summary["inputs"] for d in v["shape"] or () if isinstance(d, str) and d.isidentifier()}
-    )
-    heading("Symbols")
-    say(f"  {', '.join(symbols) or 'none: every dimension is fixed'}")
-    heading(f"Operators: {summary['nodes']} nodes")
-    for name, count in sorted(summary["operators"].items(), key=lambda item: (-item[1], item[0])):
-        say(f"  {count:6}  {name}")
-    outside = f", {size_text(summary['external_bytes'])} of it in {', '.join(summary['external_files'])}"
-    heading("Weights")
-    inside = f"{summary['weights']} tensors, {size_text(summary['weight_bytes'])}"
-    say(f"  {inside}{outside if summary['external_bytes'] else ''}")
-    metadata = summary["metadata"]
-    if "fairlead.contract" in metadata:
-        heading("Contract")
-        for line in metadata["fairlead.contract"].splitlines():
-            say(f"  {line}")
-        say(f"  Checked: {metadata.get('fairlead.checked', 'unknown')}")
-
-
-def type_text(value: dict) -> str:
-    shape = value["shape"]
-    return f"{value['dtype'] or 'not a tensor'}[{', '.join('?' if d is None else str(d) for d in shape or ())}]"
 
 
 # ---- doctor --------------------------------------------------------------------------------------------

@@ -84,8 +84,8 @@ def export(
     shared_weights: _core.SharedWeights | None = None,
     progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:
-    """Exports a PyTorch module with every dimension dynamic that the model lets vary: to ONNX, or by the suffix of the path
-    to a torch.export.ExportedProgram (.pt2) or to ExecuTorch (.pte).
+    """Exports a PyTorch module with every dimension dynamic that the model lets vary: to ONNX, or by the suffix of the
+    path to a torch.export.ExportedProgram (.pt2) or to ExecuTorch (.pte).
 
     model: the module, in eval mode, on the CPU.
     inputs: one example call (a tuple of positional or a dict of named arguments), or a list of several.

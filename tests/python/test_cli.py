@@ -98,7 +98,8 @@ def test_export_of_a_script_and_inspect_of_what_it_wrote(folder):
 
     shown = process("inspect", "out.onnx")
     assert shown.returncode == 0, shown.stderr
-    for part in ("written by fairlead", "x  float32[rows, 4]", "tags  float32[rows, 5]", "Symbols\n  rows\n", "MatMul",
+    for part in ("written by fairlead", "x  float32[rows, 4]", "tags  float32[rows, 5]", "MatMul",
+                 "Symbols\n  rows  axis 0 of x\n",
                  "Checked: in ONNX Runtime at the example and at rows=1; "):  # fmt: skip
         assert part in shown.stdout, shown.stdout
 
@@ -238,7 +239,8 @@ def test_ctrl_c_exits_with_130(folder, here, monkeypatch):
         (["export", "model.py:make", "--opset", "7"], "Expected an opset from 18 to"),
         (["export", "model.py:make", "--opset", "new"], "'new' is not a valid integer"),
         (["export"], "Missing argument 'SOURCE'"),
-        (["inspect", "none.onnx"], "File 'none.onnx' does not exist."),
+        (["inspect", "none.onnx"], "Path 'none.onnx' does not exist."),
+        (["inspect", "."], "Expected .onnx files in '.', got none."),
         (["explain"], "No such command 'explain'."),
     ],
 )

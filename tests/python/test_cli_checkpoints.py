@@ -208,6 +208,20 @@ def test_people_read_contract_times_differences_and_what_to_do_next(run, tmp_pat
     assert "fairlead: loading" in err
 
 
+def test_inspect_shows_a_folder(run, tmp_path):
+    exported(run, checkpoints.t5(tmp_path / "source"), tmp_path / "out")
+    code, out, err = run("inspect", tmp_path / "out")
+    assert code == 0, err
+    for part in (
+        "T5ForConditionalGeneration from ", ": text2text-generation, float32\n", "encoder.onnx: ", "decoder.onnx: ",
+        "past_key_values.{0..1}.decoder.key ", "float32[batch, 4, past, 8]",
+        "axis 2 of past_key_values.0.decoder.key\n",
+    ):  # fmt: skip
+        assert part in out, out
+    code, out, _ = run("inspect", tmp_path / "out", "--json")
+    assert list(json.loads(out)["files"]) == ["decoder.onnx", "encoder.onnx"]
+
+
 def test_an_older_export_in_the_folder_is_replaced_and_other_files_stay(run, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "mine.txt").write_text("kept")

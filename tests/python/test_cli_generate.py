@@ -127,3 +127,17 @@ def test_completion_is_printed_for_every_shell(run, shell):
     code, out, _ = run("completion", shell)
     assert code == 0
     assert "_FAIRLEAD_COMPLETE" in out
+
+
+def test_onnxruntime_genai_runs_the_folder(source, folder):
+    genai = pytest.importorskip("onnxruntime_genai")
+    ids = TextGenerator(folder).tokens(PROMPT, chat=False)
+    model = genai.Model(str(folder))
+    settings = genai.GeneratorParams(model)
+    settings.set_search_options(max_length=len(ids) + 12, do_sample=False)
+    generator = genai.Generator(model, settings)
+    generator.append_tokens(ids)
+    while not generator.is_done():
+        generator.generate_next_token()
+    got = [int(token) for token in generator.get_sequence(0)][len(ids) :]
+    assert got == eager(source, False, max_new_tokens=12)
