@@ -208,7 +208,7 @@ class _Export:
             contract = self.contract(program, probed, names)
             self.refuse_assumptions(contract)
             with self.progress.stage("lower", "lowering to ONNX"):
-                model = program.lower(self.options["opset"])
+                model = program.lower(self.options["opset"], self.options["shared_weights"])
                 model.add_metadata("fairlead.contract", contract.text(checked=False))
             with self.progress.stage("write", f"writing {self.path}"):
                 staged = self.staged = model.write(
