@@ -70,6 +70,9 @@ struct OpRow {
 
 struct LowerOptions {
   int opset = 20;
+  // Whether a weight's bytes are stored already, in their own order, in a file beside the model's:
+  // then it is not stored transposed. None: no.
+  std::function<bool(const std::byte*)> stored;
 };
 
 class Lowering {

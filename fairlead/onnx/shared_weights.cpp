@@ -20,6 +20,12 @@ const ExternalSlot* SharedWeights::find(const TensorIdentity& tensor) const {
   return found == placed_.end() ? nullptr : &found->second;
 }
 
+bool SharedWeights::stored(const std::byte* begin) const {
+  return std::ranges::any_of(placed_, [&](const auto& entry) {
+    return std::get<0>(entry.first) == begin && std::get<3>(entry.first).empty();
+  });
+}
+
 void SharedWeights::remember(const std::string& folder, const std::string& location,
                              const std::map<TensorIdentity, ExternalSlot>& placed) {
   if (folder_.empty()) folder_ = folder;

@@ -23,6 +23,9 @@ class SharedWeights {
   // The slot of these bytes in a file that is under its final name; nullptr where there is none.
   [[nodiscard]] const ExternalSlot* find(const TensorIdentity& tensor) const;
 
+  // Whether bytes that begin here are in a file in their own order.
+  [[nodiscard]] bool stored(const std::byte* begin) const;
+
   // After a model was committed: where its tensors are. `folder` is that of the model.
   void remember(const std::string& folder, const std::string& location,
                 const std::map<TensorIdentity, ExternalSlot>& placed);

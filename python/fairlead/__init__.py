@@ -43,6 +43,7 @@ _LAZY = {
     "replace_leaf_tensors": "fairlead.leaves",
     "string_type": "fairlead.structure_text",
     "unregister_lowering": "fairlead.lowerings",
+    "Generator": "fairlead.runtime",
     # The interface of transformers.exporters.
     "AutoExportConfig": "fairlead.exporters",
     "AutoHfExporter": "fairlead.exporters",
@@ -88,7 +89,13 @@ __all__ = [
 ]  # fmt: skip
 
 
+# Packages that are reached without an import of their own: fairlead.runtime.Generator.
+_PACKAGES = ("exporters", "generation", "runtime")
+
+
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"fairlead.{name}")
     if name in _LAZY:
         try:
             value = getattr(importlib.import_module(_LAZY[name]), name)

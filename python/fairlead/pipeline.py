@@ -270,7 +270,7 @@ class _Export:
     def make(self, program, contract: Contract):
         """The staged file: with `path`, `add_metadata`, `commit`, `discard` and its sizes in bytes."""
         with self.progress.stage("lower", "lowering to ONNX"):
-            model = program.lower(self.options["opset"])
+            model = program.lower(self.options["opset"], self.options["shared_weights"])
             model.add_metadata("fairlead.contract", contract.text(checked=False))
         self.made = {
             "nodes": model.node_count, "operators": model.operators, "opset": self.options["opset"], "model": model,

@@ -98,10 +98,12 @@ nb::list ignored_inputs(const ProgramHandle& h) {
   return names;
 }
 
-std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset) {
+std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset,
+                                   const std::shared_ptr<onnx::SharedWeights>& shared) {
   nb::gil_scoped_release release;
   onnx::LowerOptions options;
   options.opset = opset;
+  if (shared) options.stored = [&](const std::byte* begin) { return shared->stored(begin); };
   auto handle =
       std::make_unique<ModelHandle>(ModelHandle{onnx::lower_graph(h.program.graph, options)});
   handle->model.producer_version = FAIRLEAD_VERSION;
@@ -185,7 +187,7 @@ void init_export(nb::module_& m) {
       .def(
           "text", [](const ProgramHandle& h) { return to_text(h.program.graph); },
           "The program, one line per node.")
-      .def("lower", &lower, "opset"_a, nb::keep_alive<0, 1>());
+      .def("lower", &lower, "opset"_a, "shared"_a.none() = nb::none(), nb::keep_alive<0, 1>());
   nb::class_<ModelHandle>(m, "Model", "An ONNX model in memory.")
       .def_prop_ro("node_count", [](const ModelHandle& h) { return h.model.graph.nodes.size(); })
       .def_prop_ro("operators", &operators)

@@ -1,8 +1,10 @@
 """export_for_generation and runtime.Generator: the same tokens as model.generate."""
 
 import os
+import runpy
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from generation_models import MODELS, text
 from fairlead import InvalidInput, OnnxConfig, OnnxExporter
 
 STEPS = 32
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 
 
 def generated(model, inputs, **more):
@@ -182,6 +185,12 @@ def test_the_runtime_needs_no_torch(llama):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.stdout.strip() == "(1, 5)", done.stderr
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("generate_*.py")), ids=lambda path: path.stem)
+def test_examples_run_as_they_are_printed(path, capsys):
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out.endswith("the same tokens as model.generate\n")
 
 
 def test_bad_requests_are_one_line(llama, tmp_path):

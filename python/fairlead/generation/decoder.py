@@ -35,7 +35,8 @@ def plan_decoder(model: Any, sample: dict[str, Any], generation_config: Any = No
     if whole is not None:
         seen = watch(model, inputs, generation_config, **{seen.cache: whole})
     calls = Calls(model, seen, ids, mask)
-    return one_file(calls) if calls.grows() else two_files(calls)
+    plan = one_file if calls.grows() else two_files
+    return plan(calls, inputs)
 
 
 def prompt_from(model: Any, sample: dict[str, Any], wanted: int = LENGTH) -> tuple[torch.Tensor, torch.Tensor]:
@@ -148,7 +149,7 @@ def positions_of(names: list[str]) -> dict[str, Any] | None:
     return {"kind": "places", "name": "cache_position"} if "cache_position" in names else None
 
 
-def one_file(calls: Calls) -> Plan:
+def one_file(calls: Calls, sample: dict[str, Any]) -> Plan:
     names, cache = calls.names(), calls.seen.cache
     past = calls.after_past
     made = [
@@ -158,12 +159,12 @@ def one_file(calls: Calls) -> Plan:
     ]
     part = PartPlan("model", calls.step, made, ["logits", *present_names(past)])
     return Plan(
-        "decoder", [part], {"prefill": "model", "decode": "model"}, ["model"], ["model"],
+        "decoder", [part], {"prefill": "model", "decode": "model"}, ["model"], ["model"], sample,
         cache=entries(past, cache, calls.growing()), positions=positions_of(names),
     )  # fmt: skip
 
 
-def two_files(calls: Calls) -> Plan:
+def two_files(calls: Calls, sample: dict[str, Any]) -> Plan:
     """The prompt, which gives a state, and one token after it, which takes and gives one."""
     seen, cache, past = calls.seen, calls.seen.cache, calls.after_past
     outputs = ["logits", *present_names(past)]
@@ -179,7 +180,7 @@ def two_files(calls: Calls) -> Plan:
             PartPlan("prefill", calls.step, prefill, outputs, shortest="input_ids"),
             PartPlan("decode", calls.step, decode, outputs, dynamic_shapes=shapes),
         ],
-        {"prefill": "prefill", "decode": "decode"}, ["prefill"], ["decode"],
+        {"prefill": "prefill", "decode": "decode"}, ["prefill"], ["decode"], sample,
         cache=entries(past, cache, calls.growing()), positions=positions_of(calls.names()),
     )  # fmt: skip
 

@@ -90,7 +90,7 @@ def plan_encoder_decoder(model: Any, sample: dict[str, Any], generation_config: 
             PartPlan("decoder", decoder, calls, ["logits", *(entry["present"] for entry in cache)]),
         ],
         {"encoder": "encoder", "prefill": "decoder", "decode": "decoder"},
-        ["decoder"], ["decoder"], once=["encoder"], cache=cache, tokens=tokens,
+        ["decoder"], ["decoder"], inputs, once=["encoder"], cache=cache, tokens=tokens,
     )  # fmt: skip
 
 

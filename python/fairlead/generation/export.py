@@ -20,6 +20,7 @@ from fairlead.generation.paths import Paths
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.generation.settings import settings_of
 from fairlead.generation.shortest import shortest_length
+from fairlead.generation.together import check_together
 from fairlead.generation.watch import copied
 from fairlead.pipeline import export
 from fairlead.request import DEFAULT_OPSET
@@ -53,6 +54,8 @@ def export_for_generation(
         shared = shared_weights(model)
         programs = {part.name: exported(exporter, part, paths, shared) for part in plan.parts}
         manifest.write(folder, manifest_of(model, plan, programs, paths, generation_config))
+        if all(exporter.configured(paths.config_of(part.name)).verify for part in plan.parts):
+            check_together(model, plan, folder, generation_config)
     for name, program in programs.items():
         program.path = program.result.path = paths.file_of(name)
         program.folder = paths.temporary  # a folder of our own lives as long as the programs in it

@@ -187,7 +187,7 @@ class Parts:
         return Plan(
             "multimodal", parts, {name: name for name in names},
             ["embedding", "merge", "language_model", "lm_head"], ["embedding", "language_model", "lm_head"],
-            once=[part.name for part in images], cache=cache, prompt_only=prompt_only,
+            self.sample, once=[part.name for part in images], cache=cache, prompt_only=prompt_only,
             positions=rule_for(self.model, self.sample, self.seen), grid=grid,
         )  # fmt: skip
 

@@ -32,6 +32,7 @@ class Plan:
     components: dict[str, str]  # what is returned: component -> part
     prefill: list[str]
     step: list[str]
+    sample: dict[str, Any] = field(default_factory=dict)  # arguments of generate, with padding
     once: list[str] = field(default_factory=list)
     cache: list[dict[str, Any]] = field(default_factory=list)
     prompt_only: dict[str, Any] = field(default_factory=dict)

@@ -192,15 +192,16 @@ class Run:
         ended = np.zeros(len(self.tokens), bool)
         fed = self.fed
         for step in range(self.choose.last - self.choose.prompt + 1):
-            logits = self.forward(fed, self.manifest["step" if step or not self.complete else "prefill"])
+            logits = self.forward(fed, self.parts_of(step))
             chosen = np.where(ended, self.pad, self.choose(logits, self.tokens)).astype(np.int64)
-            fed = chosen[:, None]
-            self.tokens = np.concatenate([self.tokens, fed], 1)
+            fed = self.take(chosen)
             ended |= np.isin(chosen, self.settings.eos_token_id)
             yield chosen
             if ended.all():
                 return
-            self.advance()
+
+    def parts_of(self, step: int) -> list[str]:
+        return self.manifest["step" if step or not self.complete else "prefill"]
 
     def forward(self, fed: np.ndarray, parts: list[str]) -> np.ndarray:
         """Runs the parts of one step; the logits of the last place, [batch, vocabulary]."""
@@ -222,11 +223,14 @@ class Run:
             self.pool[entry["past"]] = pool[entry["present"]]
         return to_numpy(pool["logits"])[:, -1]
 
-    def advance(self) -> None:
+    def take(self, chosen: np.ndarray) -> np.ndarray:
+        """One token per row is chosen; what is fed next, and everything that grows with it."""
+        self.tokens = np.concatenate([self.tokens, chosen[:, None]], 1)
         self.mask = np.concatenate([self.mask, np.ones_like(self.mask[:, :1])], 1)
         if self.positions is not None:
             self.positions = self.positions[..., -1:] + 1
         self.make_empty(1, missing_only=False)
+        return chosen[:, None]
 
 
 def as_array(name: str, value: Any) -> np.ndarray:
