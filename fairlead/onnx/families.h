@@ -35,6 +35,7 @@ void lower_complex(Lowering& b, LowerFn plain);
   X(pad_ops)                 \
   X(pool_ops)                \
   X(product_ops)             \
+  X(quantize_ops)            \
   X(random_ops)              \
   X(recurrent_ops)           \
   X(reduce_ops)              \

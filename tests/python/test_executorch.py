@@ -2,6 +2,8 @@
 
 import importlib.util
 import os
+import re
+from pathlib import Path
 
 import pytest
 import torch
@@ -106,7 +108,7 @@ def test_the_suffix_decides_and_a_maximum_of_the_user_counts(tmp_path):
 
     for rows in (1, 16):
         x = torch.randn(rows, 8)
-        for got, want in zip(ExecutorchSession(str(path)).tensors([x]), Small.forward(result_model(result), x)):
+        for got, want in zip(ExecutorchSession(str(path)).tensors([x]), result_model(result)(x), strict=True):
             torch.testing.assert_close(got, want)
 
 
@@ -164,3 +166,13 @@ def test_what_executorch_cannot_take_is_one_line(tmp_path):
         fairlead.export(Fft().eval(), {"x": torch.randn(3, 8)}, tmp_path / "model.pte", dynamic_shapes={})
     assert "\n" not in str(error.value)
     assert os.listdir(tmp_path) == []
+
+
+@needs_executorch
+def test_the_document_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    text = (Path(__file__).parents[2] / "docs" / "executorch.md").read_text()
+    scope = {}
+    for snippet in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
+        exec(snippet, scope)
+    assert {"model.pte", "portable.pte"} <= set(os.listdir(tmp_path))

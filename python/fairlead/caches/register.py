@@ -233,7 +233,7 @@ _kept: list[list[type]] = []
 
 
 def keep_registered() -> None:
-    """Every cache class known now stays registered: an ExportedProgram that takes caches needs that when it is called."""
+    """Every cache class known now stays registered: a program that takes caches needs that when it is called."""
     with _lock:
         if any(cls not in held for held in _kept for cls in cache_classes()) or not _kept:
             _kept.append(_enter())

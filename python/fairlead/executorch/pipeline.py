@@ -1,4 +1,4 @@
-"""fairlead.export to a .pte file: the program with flat tensors and bounded sizes, written, run in the runtime, named."""
+"""fairlead.export to a .pte file: a program of flat tensors and bounded sizes, written, run in the runtime, named."""
 
 from __future__ import annotations
 

@@ -18,8 +18,8 @@ from fairlead.program.torch_export import quiet
 class Options:
     """backend: "xnnpack" delegates what that library can do; None leaves everything to the portable kernels.
 
-    alloc_graph_input, alloc_graph_output, alloc_mutable_buffers: whether the file plans memory for them; False leaves it
-    to the caller.
+    alloc_graph_input, alloc_graph_output, alloc_mutable_buffers: whether the file plans memory for them; False leaves
+    it to the caller.
     """
 
     backend: str | None = "xnnpack"
@@ -45,7 +45,7 @@ def check_backend(backend: str | None) -> None:
     """Refuses a backend that cannot be written for here, in one line that says what it needs."""
     if backend in NEEDS:
         raise InvalidInput(
-            f"[export] Expected a backend that this machine can write for, got {backend!r}, which needs {NEEDS[backend]}. "
+            f"[export] Expected a backend that can be written for here, got {backend!r}, which needs {NEEDS[backend]}. "
             'Use backend="xnnpack" or backend=None.'
         )
     if backend not in ("xnnpack", None):

@@ -6,9 +6,8 @@ from typing import Any, ClassVar
 
 from fairlead.exporters.base import HfExporter
 from fairlead.exporters.configs import DynamoConfig
-from fairlead.exporters.model_settings import accepted, exportable
 from fairlead.exporters.onnx import shapes_asked
-from fairlead.exporters.prepare import prepare_for_export
+from fairlead.exporters.prepared import prepared
 from fairlead.exporters.refusals import InvalidValue
 from fairlead.pipeline import ExportResult, Progress
 from fairlead.program.pipeline import ProgramExport
@@ -36,20 +35,16 @@ class DynamoExporter(HfExporter):
                 f"[{type(self).__name__}] Expected no quantizer, got {type(config.quantizer).__name__}. "
                 "Quantize the ExportedProgram that comes back."
             )
-        model, inputs, flags = prepare_for_export(model, sample_inputs)
-        constants = accepted(model, flags)
-        options = {
-            "dynamic_shapes": shapes_asked(config), "verify": config.verify,
-            # `strict` is torch.export's own; where the operators were recorded there is no such mode.
-        }  # fmt: skip
-        with exportable(model, {k: v for k, v in flags.items() if k not in constants}) as notes:
+        method = config.method if config.tracer == "observe" else "torch.export"
+        # `strict` is torch.export's own here: operators that were recorded have no such mode.
+        export_options = {
+            "strict": config.strict,
+            "prefer_deferred_runtime_asserts_over_guards": config.prefer_deferred_runtime_asserts_over_guards,
+        }
+        with prepared(model, sample_inputs, tracing=method == "torch.export") as sample:
+            options = {"dynamic_shapes": shapes_asked(config), "verify": config.verify, "notes": sample.notes}
             return self.target(
-                model, inputs | constants, config.output_path, options | {"notes": notes}, Progress(None),
-                config.method if config.tracer == "observe" else "torch.export",
-                {
-                    "strict": config.strict,
-                    "prefer_deferred_runtime_asserts_over_guards": config.prefer_deferred_runtime_asserts_over_guards,
-                },
+                sample.model, sample.call, config.output_path, options, Progress(None), method, export_options,
                 **self.target_options(config),
             ).run()  # fmt: skip
 

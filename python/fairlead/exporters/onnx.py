@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from fairlead.exporters.base import HfExporter
 from fairlead.exporters.configs import ExportFormat, OnnxConfig
-from fairlead.exporters.prepared import prepared
+from fairlead.exporters.model_settings import evaluating, patch_model_config
+from fairlead.exporters.prepared import Prepared, prepared
 from fairlead.exporters.program import OnnxProgram, external_words
+from fairlead.exporters.quantizers.traced import quantized_graph
 from fairlead.pipeline import export
 from fairlead.request import DEFAULT_OPSET, check_path
 
@@ -30,13 +34,17 @@ class OnnxExporter(HfExporter):
         quantizer = config.quantizer
         if quantizer is not None:
             quantizer.validate_environment(ExportFormat.ONNX)
+        graph_first = quantizer is not None and quantizer.quantizes_fx_graph
         # A file without its weights cannot be verified: it is written from the program that was.
-        plain = config.export_params and not config.keep_initializers_as_inputs and quantizer is None
+        plain = config.export_params and not config.keep_initializers_as_inputs and (quantizer is None or graph_first)
         options = {"tracer": config.tracer} if config.tracer != "observe" else {}
-        with prepared(model, sample_inputs, tracing=config.tracer == "torch.export") as sample:
+        with (
+            prepared(model, sample_inputs, tracing=config.tracer == "torch.export") as sample,
+            quantized_before(sample, quantizer if graph_first else None, config) as (target, call),
+        ):
             result = export(
-                sample.model,
-                sample.call,
+                target,
+                call,
                 path if plain else None,
                 dynamic_shapes=shapes_asked(config),
                 opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
@@ -47,9 +55,11 @@ class OnnxExporter(HfExporter):
                 notes=sample.notes,
                 **options,
             )
-            program = OnnxProgram(result, sample.model, list(sample.inputs))
+            program = OnnxProgram(result, target, list(sample.inputs))
+            if quantizer is not None and not graph_first:
+                program.quantize(quantizer, sample.inputs)
             if quantizer is not None:
-                program.quantize(quantizer, sample.inputs, sample.outputs())
+                program.note_difference(type(quantizer).__name__, sample.inputs, sample.outputs())
         if path is not None and not plain:
             program.save(
                 path,
@@ -58,6 +68,19 @@ class OnnxExporter(HfExporter):
                 external_data=config.external_data,
             )
         return program
+
+
+@contextlib.contextmanager
+def quantized_before(sample: Prepared, quantizer: Any, config: OnnxConfig) -> Iterator[tuple[Any, dict]]:
+    """What is exported and how it is called: the sample's model, or what the quantizer makes of its graph."""
+    if quantizer is None:
+        yield sample.model, sample.call
+        return
+    dynamic = config.dynamic or config.dynamic_shapes is not None
+    with patch_model_config(sample.model, sample.constants):
+        target = quantized_graph(sample.model, sample.inputs, quantizer, ExportFormat.ONNX, dynamic)
+    with evaluating(target):
+        yield target, sample.inputs
 
 
 def shapes_asked(config: Any) -> Any:

@@ -16,11 +16,12 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from fairlead._core import FairleadError, InvalidInput, WriteError
+from fairlead._core import Discrepancy, FairleadError, InvalidInput, WriteError
 from fairlead.caches import register_flattening_functions
 from fairlead.caches.kinds import Kind, kind_of
 from fairlead.caches.register import keep_registered
 from fairlead.contract import Contract
+from fairlead.fixes import places_of
 from fairlead.pipeline import Progress, _Export
 from fairlead.program import torch_export
 from fairlead.program.rebuild import Recorded, with_arguments
@@ -89,6 +90,7 @@ class ProgramExport(_Export):
             raise InvalidInput(f"[export] Expected method among {', '.join(map(repr, METHODS))}, got {method!r}.")
         super().__init__(model, inputs, path, DEFAULTS | options | {"optimize": False}, progress)
         self.method, self.export_options = method, export_options or {}
+        self.way = ""  # the method that made the program
 
     def checked_path(self, path: str) -> str:
         check_model(self.model)
@@ -104,6 +106,18 @@ class ProgramExport(_Export):
     def note_checked(self, contract: Contract) -> None:
         self.staged.add_metadata("fairlead.contract", contract.text())
         self.exported.contract = contract
+
+    def learn(self, error: Exception) -> bool:
+        """torch.export may have made a size of 1 a case that its program does not serve: then 2 is the smallest."""
+        guarded = self.way == "torch.export" and "Guard failed" in str(error)
+        if guarded and isinstance(error, Discrepancy) and error.smallest:
+            places = {place: 2 for k in error.blamed for place in places_of(self.probed, k)}
+            if any(self.fixes.minimum.get(place, 1) < 2 for place in places):
+                self.fixes.minimum.update(places)
+                names = ", ".join(self.probed.symbols[k].name for k in error.blamed)
+                self.fixes.notes.append(f"{names}: at least 2, because torch.export makes 1 another program")
+                return True
+        return super().learn(error)
 
     # ---- the program ------------------------------------------------------------------------------
 
@@ -142,6 +156,7 @@ class ProgramExport(_Export):
                 failed = f", because the other way failed: {str(error).split('] ', 1)[-1]}"
                 continue
             why = failed or (", as asked" if self.method != "auto" else "")
+            self.way = way
             contract.notes.append(f"{WORDS[way]} (method {way!r}{why})")
             return exported
         raise AssertionError("no way was tried")

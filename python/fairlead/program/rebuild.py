@@ -82,8 +82,8 @@ class Unguarded:
     """Calls operators so that torch.export does not restrict sizes by them.
 
     While it traces, an operator may ask whether a size is 1 or two are equal (to lay out memory, to broadcast), and the
-    answer at the traced sizes becomes a condition of the program. Here the recorded runs and the verification have shown
-    at which sizes the operators can be executed, so the answers are not kept.
+    answer at the traced sizes becomes a condition of the program. Here the recorded runs and the verification show at
+    which sizes the operators can be executed, so the answers are not kept.
     """
 
     def __init__(self):
@@ -144,8 +144,8 @@ def is_saved(model: torch.nn.Module, name: str) -> bool:
 
 
 def with_arguments(program, model: torch.nn.Module, call: Call, template: Any, names: list[str]) -> Recorded:
-    """A module whose forward has the arguments of the call. Its results are the model's own structure where torch's trees
-    know it, else a dict by output name.
+    """A module whose forward has the arguments of the call. Its results are the model's own structure where torch's
+    trees know it, else a dict by output name.
     """
     wrong = [name for name in call.named if not name.isidentifier() or keyword.iskeyword(name)]
     if wrong:

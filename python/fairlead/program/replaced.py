@@ -1,4 +1,4 @@
-"""Operators whose torch form takes a plain number where the recorded one follows a size, written with others that do not."""
+"""Operators that take a plain number in torch where the recorded one follows a size, written with others."""
 
 from __future__ import annotations
 
