@@ -22,11 +22,12 @@ from dataclasses import dataclass, field
 
 from fairlead import client_files
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, WriteError
-from fairlead.checkpoint import Checkpoint, find
+from fairlead.checkpoint import Checkpoint, find, quiet
 from fairlead.dynamic_shapes import UnknownSymbol
 from fairlead.exporters.model_settings import exportable
 from fairlead.generation.export import manifest_of, shared_weights
 from fairlead.generation.plan import PartPlan
+from fairlead.generation.together import check_together
 from fairlead.loaded_checkpoint import DTYPES, load
 from fairlead.pipeline import ExportResult, export
 from fairlead.request import DEFAULT_OPSET
@@ -133,6 +134,9 @@ class _Run:
             if kind == "onnx" and loaded.generates:
                 files = types.SimpleNamespace(file_of=lambda name: f"{name}.onnx")
                 manifest.write(self.staged, manifest_of(model, plan, parts, files, None))
+                if self.options["verify"]:
+                    with self.stage("together", f"generating with {', '.join(parts)} and PyTorch"), quiet():
+                        check_together(model, plan, self.staged, None)
         for part in result.parts.values():
             part.path = os.path.join(self.folder, os.path.basename(part.path))
             for stage, seconds in part.timings.items():
