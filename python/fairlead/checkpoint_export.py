@@ -30,6 +30,7 @@ from fairlead.generation.plan import PartPlan
 from fairlead.generation.together import check_together
 from fairlead.loaded_checkpoint import DTYPES, load
 from fairlead.pipeline import ExportResult, export
+from fairlead.report.record import keep_times
 from fairlead.request import DEFAULT_OPSET
 from fairlead.runtime import manifest
 
@@ -146,6 +147,11 @@ class _Run:
             known = {symbol["name"] for part in result.parts.values() for symbol in part.contract.symbols}
             if not known.issuperset(error.names):
                 raise error
+        for name, part in result.parts.items():
+            if name.endswith(".onnx"):  # for the bars of a report; its path is still that of the staged file
+                part.path = os.path.join(self.staged, name)
+                keep_times(part)
+                part.path = os.path.join(self.folder, name)
         with self.stage("files", "writing configuration, tokenizer and processor"):
             client_files.write(self.checkpoint, model, loaded.samples.tokenizer, result, self.staged)
         result.notes = [*self.checkpoint.notes, *loaded.samples.notes]

@@ -45,7 +45,7 @@ class Job:
         if ":" in self.source and not self.source.startswith("package:"):
             os.makedirs(target, exist_ok=True)
             target = os.path.join(target, "model.onnx")
-        words = [sys.executable, "-m", "fairlead", "export", self.source, target, "--json"]
+        words = [sys.executable, "-m", "fairlead", "export", self.source, target, "--json", "--report"]
         words += ["--task", self.task] if self.task else []
         return words + (["--dtype", self.dtype] if self.dtype else [])
 
