@@ -146,7 +146,7 @@ def run_job(
                 if line.startswith("fairlead: "):
                     stage = line.removeprefix("fairlead: ").partition(" (")[0].strip()
                     tell(stage)
-                elif line.strip():
+                elif line.strip() and not said.startswith("error: "):  # after it comes where the report is
                     said = line.strip()
             code = child.wait()
         finally:
