@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead._core import Discrepancy
+from fairlead._core import Discrepancy, InvalidInput
 from fairlead.generation.plan import Plan
 from fairlead.generation.watch import config_for, copied, untouched
 from fairlead.runtime.generator import Generator, Run
@@ -30,7 +30,13 @@ def check_together(model: Any, plan: Plan, folder: str, generation_config: Any) 
     limit = SLACK * TOLERANCE[expected.logits[0].dtype]
     fed = run.fed
     for step, logits in enumerate(expected.logits):
-        got, want = run.forward(fed, run.parts_of(step)), logits.float().numpy()
+        try:
+            got, want = run.forward(fed, run.parts_of(step)), logits.float().numpy()
+        except InvalidInput as error:
+            raise Discrepancy(
+                f"[export_for_generation] Expected the parts of {type(model).__name__} to fit together, but at token "
+                f"{step}: {str(error).partition('] ')[2]} No file was written."
+            ) from error
         worst = (np.abs(got - want) / np.maximum(1, np.abs(want))).max()
         if not worst <= limit:
             raise Discrepancy(
