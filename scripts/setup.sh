@@ -88,8 +88,9 @@ setup_system() {
     has_venv || missing+=(python3-venv)
     has_python_headers || missing+=(python3-dev)
   fi
-  # Without these two CMake fetches the pinned releases.
+  # Without these CMake fetches the pinned releases.
   has_header protozero/version.hpp || missing+=(libprotozero-dev)
+  has_header simdjson.h || missing+=(libsimdjson-dev)
   has_header doctest/doctest.h || missing+=(doctest-dev)
   if [ ${#missing[@]} -gt 0 ]; then
     if may_install; then
@@ -103,6 +104,18 @@ setup_system() {
   has_compiler || die "no C++ compiler found; install g++ 12 or later."
   has_venv || die "$PYTHON cannot make virtual environments; install python3-venv."
   has_python_headers || die "$PYTHON has no Python.h; install python3-dev."
+}
+
+# The tests of the report look at it in a browser: Chromium, or a Chrome that is there.
+has_browser() { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null
+
+setup_browser() {
+  if has_browser; then return; fi
+  # A font, because a bare machine has none and a page without letters proves little.
+  if may_install; then
+    step "system packages: chromium" apt_install chromium fonts-dejavu-core || echo "going on without"
+  fi
+  has_browser || echo "no chromium: the tests that look at the report will fail"
 }
 
 # ---- virtual environment ---------------------------------------------------------------------------

@@ -20,6 +20,7 @@ void lower_complex(Lowering& b, LowerFn plain);
   X(attention_ops)           \
   X(compare_ops)             \
   X(complex_ops)             \
+  X(control_ops)             \
   X(conv_ops)                \
   X(convert_ops)             \
   X(count_ops)               \
@@ -35,6 +36,7 @@ void lower_complex(Lowering& b, LowerFn plain);
   X(pad_ops)                 \
   X(pool_ops)                \
   X(product_ops)             \
+  X(quantize_ops)            \
   X(random_ops)              \
   X(recurrent_ops)           \
   X(reduce_ops)              \

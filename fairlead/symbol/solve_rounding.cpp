@@ -184,6 +184,53 @@ void offer_row(Search& search, IntSpan row, int bits, std::initializer_list<std:
                    is_tiny(factor) ? 0U : 1U, false});
 }
 
+// What may be added to a multiple: nothing or one, and what is left of every v when it is divided
+// by the greatest factor of all differences.
+std::vector<std::int64_t> shifts_of(IntSpan v, std::int64_t sign) {
+  std::vector<std::int64_t> shifts{0, 1, -1};
+  Ints differences(v.size());
+  for (std::size_t r = 0; r < v.size(); ++r) differences[r] = v[r] - v[0];
+  const std::int64_t step = gcd_of(differences);
+  if (step < 2) return shifts;
+  const std::int64_t left = floor_modulo(sign * v[0], step);
+  for (const std::int64_t shift : {left, left - step}) {
+    if (std::abs(shift) > 1 && std::abs(shift) <= 64) shifts.push_back(shift);
+  }
+  return shifts;
+}
+
+void offer_multiples(Search& search, const std::vector<Dividend>& dividends, std::int64_t sign) {
+  const IntSpan v = search.observed;
+  const int sign_bits = sign < 0 ? 100 : 0;
+  Ints rest(v.size());
+  for (const std::int64_t shift : shifts_of(v, sign)) {
+    for (std::size_t r = 0; r < v.size(); ++r) rest[r] = sign * v[r] - shift;
+    const std::int64_t common = gcd_of(rest);
+    if (common < (sign < 0 ? 1 : 2)) continue;
+    const auto divide = [&](std::int64_t outer) {
+      Ints divided = rest;
+      for (std::int64_t& value : divided) value /= outer;
+      return divided;
+    };
+    for (std::int64_t outer = 2; outer <= std::min<std::int64_t>(common, 4096); ++outer) {
+      if (common % outer != 0) continue;
+      const Ints divided = divide(outer);
+      const Rounding up{outer, sign * outer, sign * shift, 100 + offset_bits(shift) + sign_bits, 0};
+      for (const Dividend& d : dividends) offer_quotients(search, d, divided, up);
+    }
+    const Ints divided = divide(common);
+    if (all_equal(divided)) continue;
+    const int bits = coefficient_bits(common) + offset_bits(shift) + sign_bits;
+    for (const Dividend& d : dividends) {
+      for (const std::int64_t k : divisors()) {
+        if (k == common) continue;
+        offer_quotients(search, d, divided,
+                        {k, sign * common, sign * shift, bits, is_tiny(common) ? 0U : 1U});
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void try_quotients(Search& search) {
@@ -194,33 +241,10 @@ void try_quotients(Search& search) {
     for (const std::int64_t k : divisors()) offer_quotients(search, d, v, {k});
     if (*smallest >= 0) offer_remainders(search, d, *largest);
   }
-  // outer*(...) + shift: the outer factor divides every v - shift.
-  Ints rest(v.size());
-  for (const std::int64_t shift : {0, 1, -1}) {
-    for (std::size_t r = 0; r < v.size(); ++r) rest[r] = v[r] - shift;
-    const std::int64_t common = gcd_of(rest);
-    if (common < 2) continue;
-    const auto divide = [&](std::int64_t outer) {
-      Ints divided = rest;
-      for (std::int64_t& value : divided) value /= outer;
-      return divided;
-    };
-    for (std::int64_t outer = 2; outer <= std::min<std::int64_t>(common, 4096); ++outer) {
-      if (common % outer != 0) continue;
-      const Ints divided = divide(outer);
-      const Rounding up{outer, outer, shift, 100 + offset_bits(shift), 0};
-      for (const Dividend& d : dividends) offer_quotients(search, d, divided, up);
-    }
-    const Ints divided = divide(common);
-    if (all_equal(divided)) continue;
-    const int bits = coefficient_bits(common) + offset_bits(shift);
-    for (const Dividend& d : dividends) {
-      for (const std::int64_t k : divisors()) {
-        if (k == common) continue;
-        offer_quotients(search, d, divided, {k, common, shift, bits, is_tiny(common) ? 0U : 1U});
-      }
-    }
-  }
+  // outer*(...) + shift: the outer factor divides every v - shift. Where every v is negative, as
+  // where positions are counted down, the same of -v.
+  offer_multiples(search, dividends, 1);
+  if (*largest < 0) offer_multiples(search, dividends, -1);
 }
 
 void try_quotient_products(Search& search) {

@@ -40,6 +40,7 @@ _LAZY = {
     "register_flattening_functions": "fairlead.caches",
     "register_lowering": "fairlead.lowerings",
     "replace_leaf_tensors": "fairlead.leaves",
+    "report_failure": "fairlead.report",
     "string_type": "fairlead.structure_text",
     "unregister_lowering": "fairlead.lowerings",
     "Generator": "fairlead.runtime",
@@ -65,6 +66,20 @@ _LAZY = {
     "is_multimodal": "fairlead.exporters.utils",
     "prepare_for_export": "fairlead.exporters.utils",
     "register_export_input_preparer": "fairlead.exporters.utils",
+    "write_report": "fairlead.report",
+    "apply_fx_node_fixes": "fairlead.patches",
+    "apply_fx_program_fixes": "fairlead.patches",
+    "apply_patches": "fairlead.patches",
+    "patch_attribute": "fairlead.patches",
+    "patch_attributes": "fairlead.patches",
+    "patch_model_config": "fairlead.patches",
+    "register_additional_serialization_functions": "fairlead.caches",
+    "register_fx_node_fix": "fairlead.patches",
+    "register_fx_program_fix": "fairlead.patches",
+    "register_patch": "fairlead.patches",
+    "reset_model_state": "fairlead.patches",
+    "torch_export_patches": "fairlead.patches",
+    "unregister_patch": "fairlead.patches",
 }
 
 __all__ = [
@@ -72,6 +87,15 @@ __all__ = [
     "Unsupported", "WriteError", "__version__", *sorted(_LAZY),
 ]  # fmt: skip
 
+
+def _report(self: FairleadError, path: Any) -> str:
+    """Writes a page about this failure: where, why, what to try. See fairlead.report_failure."""
+    from fairlead.report import report_failure
+
+    return report_failure(self, path)
+
+
+FairleadError.report = _report
 
 # Packages that are reached without an import of their own: fairlead.runtime.Generator.
 _PACKAGES = ("exporters", "generation", "runtime")

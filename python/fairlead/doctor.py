@@ -14,6 +14,7 @@ PACKAGES = [
     ("transformers", "exporting its models and caches", False, "pip install transformers"),
     ("onnx", "onnx.checker on written files", False, "pip install onnx"),
     ("rich", "progress on a terminal", False, "pip install rich"),
+    ("jinja2", "the report", False, "pip install jinja2"),
 ]
 
 

@@ -162,6 +162,21 @@ TEST_CASE("rounding up to a multiple of 64") {
   CHECK(lab.says("ceildiv(sequence, 64)") == "ceildiv(sequence, 64)");
 }
 
+TEST_CASE("positions that are pooled: multiples counted up from two or down from minus one") {
+  Lab lab{{"batch", "sequence"},
+          {{3, 8}, {4, 10}, {5, 11}, {7, 13}, {4, 14}, {5, 15}, {3, 16}, {7, 21}, {5, 18}}};
+  for (const char* truth : {"-2*((sequence - 1)//2) - 1", "-4*((sequence - 1)//4) - 1",
+                            "4*((sequence - 1)//4) + 2", "-((sequence + 1)//2)"}) {
+    const Solution found = lab.solve(truth);
+    REQUIRE_MESSAGE(found.found(), truth);
+    for (std::int64_t sequence = 5; sequence < 40; ++sequence) {
+      const Ints unseen{6, sequence};
+      CHECK(lab.pool.evaluate(found.expr, unseen) ==
+            lab.pool.evaluate(lab.pool.parse(truth), unseen));
+    }
+  }
+}
+
 TEST_CASE("rule 2: a hint that fits wins over everything but a constant") {
   Lab lab = text_model();
   // past = 11, 17, 13 is also batch*... of nothing simple; the hint's own spelling is kept.

@@ -250,6 +250,17 @@ def test_attention_that_cannot_be_exported_is_switched_said_and_restored(name):
     assert model.config._attn_implementation == name
 
 
+def test_a_model_without_sdpa_gets_eager_attention(monkeypatch):
+    model = llama()
+    for cls in {type(module) for module in model.modules() if hasattr(module, "_supports_sdpa")}:
+        monkeypatch.setattr(cls, "_supports_sdpa", False)
+    model.config._attn_implementation = "flash_attention_2"
+    with pytest.warns(UserWarning, match="eager was used instead"):
+        program = OnnxExporter().export(model, {"input_ids": ids()}, config=OnnxConfig(dynamic=True))
+    assert "Softmax" in program.result.operators
+    assert model.config._attn_implementation == "flash_attention_2"
+
+
 def test_attention_that_can_be_exported_is_left_alone():
     model, inputs = bert()
     model.config._attn_implementation = "eager"

@@ -109,6 +109,21 @@ def test_a_quantizer_of_ones_own():
     torch.testing.assert_close(program(**inputs)[0], model(**inputs)[0], rtol=1e-4, atol=1e-5)
 
 
+def test_a_library_that_fails_is_one_line():
+    class Broken(ExportQuantizer):
+        supported_formats = (ExportFormat.ONNX,)
+
+        def quantize(self, model, sample_inputs, export_format):
+            raise IndexError("tuple index\nout of range")
+
+    model, inputs = bert()
+    text = refused(fairlead.Unsupported, OnnxExporter().export, model, inputs, config=OnnxConfig(quantizer=Broken()))
+    assert text == (
+        "[Broken] Expected a model that it can quantize, but its library raised IndexError: tuple index. "
+        "Use another quantizer, or other options of this one."
+    )
+
+
 def test_calibration_calls_are_made_each_time_and_one_by_one():
     made = []
     calls = CalibrationSet([{"n": 1}, {"n": 2}], {}, lambda call: made.append(call["n"]) or call["n"])
@@ -143,6 +158,28 @@ def test_a_library_that_is_missing_is_one_line():
     assert refused(ImportError, OnnxExporter().export, model, inputs, config=config) == (
         '[NNCFOnnxQuantizer] Expected nncf>=2.18, got no nncf. Install with: pip install "nncf>=2.18"'
     )
+
+
+@needs("torchao")
+def test_a_graph_is_quantized_before_it_is_exported(tmp_path):
+    from torchao.quantization.pt2e.quantizer import x86_inductor_quantizer as x86
+
+    chosen = x86.X86InductorQuantizer().set_global(x86.get_default_x86_inductor_quantization_config())
+    model, inputs = bert()
+    quantizer = PT2EQuantizer(chosen, calibration_dataset=calls())
+    config = OnnxConfig(dynamic=True, output_path=tmp_path / "model.onnx", quantizer=quantizer)
+    program = OnnxExporter().export(model, inputs | {"use_cache": False}, config=config)
+    operators = program.result.operators
+    assert operators["QuantizeLinear"] >= 9
+    assert operators["DequantizeLinear"] > operators["QuantizeLinear"]  # weights are stored as int8
+    assert [row["ok"] for row in program.discrepancies[:-1]] == [True] * 4  # against the quantized graph, in value
+    assert "worst difference" in program.contract.verified
+    assert program.contract.notes[-1].startswith("quantized by PT2EQuantizer before it was exported: ")
+    other = {"input_ids": ids(3, 4), "attention_mask": torch.ones(3, 4, dtype=torch.long)}
+    assert 0 < (program(**other)[0] - model(**other)[0]).abs().max() < 4 * STEP
+    step = llama_step(llama())
+    text = refused(fairlead.InvalidInput, OnnxExporter().export, llama(), step, config=OnnxConfig(quantizer=quantizer))
+    assert text.startswith("[PT2EQuantizer] Expected inputs that are tensors, got past_key_values made of several")
 
 
 # ---- OpenVINO ---------------------------------------------------------------------------------------

@@ -19,6 +19,9 @@ TESTS = [
     "test_string_type.py",
     "test_observer.py",
     "test_observer_weaknesses.py",
+    "test_onnx_exporter.py",
+    "test_decompose.py",
+    "test_patches.py",
 ]
 LACKS = "from fairlead.caches import describe_support; print(describe_support())"
 

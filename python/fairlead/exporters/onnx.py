@@ -8,6 +8,7 @@ from fairlead.exporters.base import HfExporter
 from fairlead.exporters.configs import ExportFormat, OnnxConfig
 from fairlead.exporters.prepared import prepared
 from fairlead.exporters.program import OnnxProgram, external_words
+from fairlead.exporters.quantizers.traced import quantized_before
 from fairlead.pipeline import export
 from fairlead.request import DEFAULT_OPSET, check_path
 
@@ -30,13 +31,17 @@ class OnnxExporter(HfExporter):
         quantizer = config.quantizer
         if quantizer is not None:
             quantizer.validate_environment(ExportFormat.ONNX)
+        graph_first = quantizer is not None and quantizer.quantizes_fx_graph
         # A file without its weights cannot be verified: it is written from the program that was.
-        plain = config.export_params and not config.keep_initializers_as_inputs and quantizer is None
+        plain = config.export_params and not config.keep_initializers_as_inputs and (quantizer is None or graph_first)
         options = {"tracer": config.tracer} if config.tracer != "observe" else {}
-        with prepared(model, sample_inputs, tracing=config.tracer == "torch.export") as sample:
+        with (
+            prepared(model, sample_inputs, tracing=config.tracer == "torch.export") as sample,
+            quantized_before(sample, quantizer, ExportFormat.ONNX, shapes_asked(config) != {}) as (target, call),
+        ):
             result = export(
-                sample.model,
-                sample.call,
+                target,
+                call,
                 path if plain else None,
                 dynamic_shapes=shapes_asked(config),
                 opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
@@ -47,9 +52,11 @@ class OnnxExporter(HfExporter):
                 notes=sample.notes,
                 **options,
             )
-            program = OnnxProgram(result, sample.model, list(sample.inputs))
+            program = OnnxProgram(result, target, list(sample.inputs))
+            if quantizer is not None and not graph_first:
+                program.quantize(quantizer, sample.inputs)
             if quantizer is not None:
-                program.quantize(quantizer, sample.inputs, sample.outputs())
+                program.note_difference(type(quantizer).__name__, sample.inputs, sample.outputs())
         if path is not None and not plain:
             program.save(
                 path,

@@ -16,6 +16,7 @@ import torch
 from fairlead.contract import Contract
 from fairlead.exporters.configs import ExportFormat
 from fairlead.exporters.prepare import OUTPUT_FLAGS
+from fairlead.exporters.quantizers.base import quantized_by
 from fairlead.exporters.refusals import InvalidValue
 from fairlead.leaves import get_leaf_tensors
 from fairlead.pipeline import ExportResult
@@ -139,26 +140,29 @@ class OnnxProgram:
 
         return self._quantized if self._quantized is not None else onnx_ir.from_proto(self.model_proto)
 
-    def quantize(self, quantizer: Any, sample_inputs: dict[str, Any], expected: Sequence[torch.Tensor]) -> None:
-        """Replaces the model by what the quantizer makes of it; the contract says so, and by how much it differs from
-        `expected`, PyTorch's outputs for the sample.
-        """
+    def quantize(self, quantizer: Any, sample_inputs: dict[str, Any]) -> None:
+        """Replaces the model by what the quantizer makes of it."""
         import onnx_ir
 
         with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
             path = os.path.join(folder, "model.onnx")
             self.save(path, external_data=True)
             # The weights are mapped from the file, and none is read before the quantizer asks for it.
-            quantized = quantizer.quantize(onnx_ir.load(path), sample_inputs, ExportFormat.ONNX)
+            quantized = quantized_by(quantizer, onnx_ir.load(path), sample_inputs, ExportFormat.ONNX)
             onnx_ir.external_data.load_to_model(quantized)  # what it left as it was
             self._quantized = quantized
         self.path, self._session = "", None
-        self.initialize_inference_session()
+
+    def note_difference(self, quantizer: str, sample_inputs: dict[str, Any], expected: Sequence[torch.Tensor]) -> None:
+        """Says in the contract, and in a row of its own, what a quantizer costs at the sample."""
+        if self._session is None:
+            self.initialize_inference_session()
         row = compare(self.output_names, list(expected), self._session.run(get_leaf_tensors(sample_inputs)), math.inf)
         self.discrepancies.append({"kind": "quantized", "sizes": {}} | row)
+        when = "after it was checked" if self.quantized else "before it was exported"
         self.contract.notes.append(
-            f"quantized by {type(quantizer).__name__} after it was checked: at the example output {row['output']} "
-            f"differs by {row['abs']:.2g} from PyTorch"
+            f"quantized by {quantizer} {when}: at the example output {row['output']} differs by {row['abs']:.2g} "
+            "from PyTorch"
         )
 
     # ---- running --------------------------------------------------------------------------------

@@ -185,12 +185,15 @@ def two_files(calls: Calls, sample: dict[str, Any]) -> Plan:
     longer = Calls(calls.model, seen, *prompt_from(calls.model, {"input_ids": calls.ids}, max(lengths)))
     prefill = [longer.named(seen.prompt, 0, length, {}) for length in lengths]
     decode = [calls.named(seen.later, PAST, PAST + 1, {cache: copy_of(past)})]
+    # Below the shortest call a state may not be full yet, which is another program: it is tried afterwards.
+    length = Dim("sequence", min=min(lengths))
+    prompt = {name: {0: "batch", 1: length} for name in prefill[0]}
     shapes: dict[str, Any] = {name: {0: Dim.AUTO} for name in decode[0] if name != cache}
     shapes[cache] = [{row: Dim.AUTO} | grown for row, grown in zip(calls.batches(), calls.growing(), strict=True)]
     return Plan(
         "decoder",
         [
-            PartPlan("prefill", calls.step, prefill, outputs, shortest="input_ids"),
+            PartPlan("prefill", calls.step, prefill, outputs, prompt, shortest="input_ids"),
             PartPlan("decode", calls.token, decode, outputs, dynamic_shapes=shapes),
         ],
         {"prefill": "prefill", "decode": "decode"}, ["prefill"], ["decode"], sample,

@@ -36,7 +36,8 @@ def define(func) -> tuple:
     functional, drops = "", False
     if written:
         functional, drops = functional_form(func, schema, name)
-    random = torch.Tag.nondeterministic_seeded in func.tags
+    # The chance in kernels of attention is their dropout, which lowering refuses.
+    random = torch.Tag.nondeterministic_seeded in func.tags and "attention" not in base
     return (
         name,
         functional,

@@ -8,6 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
+from fairlead._core import FairleadError, Unsupported
 from fairlead.exporters.configs import ExportFormat
 from fairlead.exporters.packages import check_packages
 from fairlead.exporters.refusals import InvalidValue, warn
@@ -50,6 +51,20 @@ class ExportQuantizer(ABC):
     @abstractmethod
     def quantize(self, model: Any, sample_inputs: dict[str, Any], export_format: ExportFormat) -> Any:
         """The quantized model, of the same kind as the one that was given."""
+
+
+def quantized_by(quantizer: ExportQuantizer, model: Any, inputs: dict[str, Any], export_format: ExportFormat) -> Any:
+    """What the quantizer makes of a model; where its library fails, one line says so."""
+    try:
+        return quantizer.quantize(model, inputs, export_format)
+    except FairleadError:
+        raise
+    except Exception as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise Unsupported(
+            f"[{type(quantizer).__name__}] Expected a model that it can quantize, but its library raised "
+            f"{type(error).__name__}: {reason.rstrip('.')}. Use another quantizer, or other options of this one."
+        ) from error
 
 
 class CalibrationSet:
