@@ -209,6 +209,7 @@ def convert(program, output, opset, external_data, no_verify, quiet, as_json) ->
     with progress(f"loading {program}", quiet) as show:
         from fairlead.pipeline import DEFAULT_OPSET
         from fairlead.pipeline import export as run
+        from fairlead.source_export import result_as_dict
 
         result = run(
             program, output or program.removesuffix(".pt2") + ".onnx", opset=opset or DEFAULT_OPSET,

@@ -80,10 +80,17 @@ class Calls:
     def __init__(self, model: Any, seen: Watched, ids: torch.Tensor, mask: torch.Tensor):
         self.model, self.seen, self.ids, self.mask = model, seen, ids, mask
         self.step = Step(model, seen.cache).eval()
+        # Releases before 5.20 tell a state that it has begun by the place of the token; others find it by themselves.
+        place = {"cache_position": torch.tensor([PAST])} if "cache_position" in seen.later else {}
+        self.token = Step(model, seen.cache, place).eval()
         with untouched(model):
-            start = {seen.cache: seen.prompt[seen.cache]} if seen.cache in seen.prompt else {}
+            # A state is begun by the model itself; a cache that grows is the one that generate made.
+            given = seen.cache in seen.prompt and seen.cache != "cache_params"
+            start = {seen.cache: seen.prompt[seen.cache]} if given else {}
             self.after_past = self.step(**self.named(seen.prompt, 0, PAST, start))["past_key_values"]
             self.after_past = copy_of(self.after_past)
+            alone = {name: t[:1] for name, t in self.named(seen.prompt, 0, PAST, {}).items()}
+            self.after_one_row = get_leaf_tensors(self.step(**alone)["past_key_values"])
 
     def named(self, names: Any, first: int, last: int, cache: dict[str, Any]) -> dict[str, Any]:
         """The arguments with these names for the tokens from `first` to `last`."""
@@ -92,15 +99,21 @@ class Calls:
             "input_ids": self.ids[:, first:last].clone(),
             "attention_mask": self.mask[:, :last].clone(),
             "position_ids": positions[:, first:last].clone(),
-            "cache_position": torch.arange(first, last),
         }
-        unknown = [name for name in names if name not in made and name != self.seen.cache]
+        unknown = [name for name in names if name not in (*made, self.seen.cache, "cache_position")]
         if unknown:
             raise InvalidInput(
                 f"[export_for_generation] Expected a text decoder that takes {', '.join(made)} and a cache, got "
                 f"{type(self.model).__name__} with {unknown[0]} as well. Export it with fairlead.export."
             )
         return {name: made[name] for name in names if name in made} | cache
+
+    def batches(self) -> list[int]:
+        """Per tensor of the cache the axis of the batch: some have that of the layers before it."""
+        return [
+            next((axis for axis in range(t.dim()) if t.shape[axis] != self.after_one_row[name].shape[axis]), 0)
+            for name, t in get_leaf_tensors(self.after_past).items()
+        ]
 
     def grows(self) -> bool:
         """Whether everything in the cache grows with the text."""
@@ -112,7 +125,7 @@ class Calls:
         before = get_leaf_tensors(self.after_past)
         with untouched(self.model):
             call = self.named(self.seen.later, PAST, PAST + 1, {self.seen.cache: copy_of(self.after_past)})
-            after = get_leaf_tensors(self.step(**call)["past_key_values"])
+            after = get_leaf_tensors(self.token(**call)["past_key_values"])
         return [
             {axis: Dim.AUTO for axis in range(t.dim()) if t.shape[axis] != after[name].shape[axis]}
             for name, t in before.items()
@@ -131,12 +144,14 @@ def empty_like(cache: Any, axis: int = 2) -> Any:
     return replace_leaf_tensors(cache, [t.narrow(axis, 0, 0).clone() for t in get_leaf_tensors(cache).values()])
 
 
-def entries(cache: Any, argument: str, growing: list[Any]) -> list[dict[str, Any]]:
+def entries(cache: Any, argument: str, growing: list[Any], batches: list[int] | None = None) -> list[dict[str, Any]]:
     """The cache's tensors for generation.json."""
     found = []
     leaves = get_leaf_tensors({argument: cache})
-    for (name, tensor), present, axes in zip(leaves.items(), present_names(cache), growing, strict=True):
-        shape: list[Any] = ["batch", *tensor.shape[1:]]
+    rows = [0] * len(leaves) if batches is None else batches
+    for (name, tensor), present, axes, row in zip(leaves.items(), present_names(cache), growing, rows, strict=True):
+        shape: list[Any] = list(tensor.shape)
+        shape[row] = "batch"
         for axis in axes:
             shape[axis] = "past"
         found.append({"past": name, "present": present, "dtype": DTYPES[tensor.dtype], "shape": shape})
@@ -144,9 +159,7 @@ def entries(cache: Any, argument: str, growing: list[Any]) -> list[dict[str, Any
 
 
 def positions_of(names: list[str]) -> dict[str, Any] | None:
-    if "position_ids" in names:
-        return {"kind": "mask"}
-    return {"kind": "places", "name": "cache_position"} if "cache_position" in names else None
+    return {"kind": "mask"} if "position_ids" in names else None
 
 
 def one_file(calls: Calls, sample: dict[str, Any]) -> Plan:
@@ -172,16 +185,19 @@ def two_files(calls: Calls, sample: dict[str, Any]) -> Plan:
     longer = Calls(calls.model, seen, *prompt_from(calls.model, {"input_ids": calls.ids}, max(lengths)))
     prefill = [longer.named(seen.prompt, 0, length, {}) for length in lengths]
     decode = [calls.named(seen.later, PAST, PAST + 1, {cache: copy_of(past)})]
+    # Below the shortest call a state may not be full yet, which is another program: it is tried afterwards.
+    length = Dim("sequence", min=min(lengths))
+    prompt = {name: {0: "batch", 1: length} for name in prefill[0]}
     shapes: dict[str, Any] = {name: {0: Dim.AUTO} for name in decode[0] if name != cache}
-    shapes[cache] = [{0: Dim.AUTO} | grown for grown in calls.growing()]
+    shapes[cache] = [{row: Dim.AUTO} | grown for row, grown in zip(calls.batches(), calls.growing(), strict=True)]
     return Plan(
         "decoder",
         [
-            PartPlan("prefill", calls.step, prefill, outputs, shortest="input_ids"),
-            PartPlan("decode", calls.step, decode, outputs, dynamic_shapes=shapes),
+            PartPlan("prefill", calls.step, prefill, outputs, prompt, shortest="input_ids"),
+            PartPlan("decode", calls.token, decode, outputs, dynamic_shapes=shapes),
         ],
         {"prefill": "prefill", "decode": "decode"}, ["prefill"], ["decode"], sample,
-        cache=entries(past, cache, calls.growing()), positions=positions_of(calls.names()),
+        cache=entries(past, cache, calls.growing(), calls.batches()), positions=positions_of(calls.names()),
     )  # fmt: skip
 
 

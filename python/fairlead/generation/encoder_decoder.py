@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from fairlead._core import InvalidInput
+from fairlead.caches import make_encoder_decoder_cache
 from fairlead.caches.kinds import Kind, kind_of
 from fairlead.generation.decoder import copy_of, entries
 from fairlead.generation.plan import PartPlan, Plan
@@ -35,10 +36,15 @@ class Encoder(torch.nn.Module):
         self.model = model
 
     def forward(self, **inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        from transformers import DynamicCache
+
         encoded = self.model.get_encoder()(**inputs, return_dict=True)
         mask = {"attention_mask": inputs["attention_mask"]} if "attention_mask" in inputs else {}
         start = torch.zeros((encoded[0].shape[0], 1), dtype=torch.int64)
-        out = self.model(encoder_outputs=encoded, decoder_input_ids=start, **mask, use_cache=True, return_dict=True)
+        out = self.model(
+            encoder_outputs=encoded, decoder_input_ids=start, **mask, use_cache=True, return_dict=True,
+            past_key_values=make_encoder_decoder_cache(DynamicCache(), DynamicCache()),
+        )  # fmt: skip
         return tuple(t for name, t in get_leaf_tensors(out.past_key_values).items() if is_cross(name))
 
 
@@ -77,7 +83,7 @@ def plan_encoder_decoder(model: Any, sample: dict[str, Any], generation_config: 
     encoder, decoder, past = Encoder(model).eval(), None, copy_of(seen.later[CACHE])
     width = seen.later["encoder_outputs"][0].shape[-1]
     decoder = Decoder(model, width).eval()
-    calls = decoder_calls(model, decoder, seen, past)
+    calls = decoder_calls(model, decoder, seen, past, inputs)
     leaves = list(get_leaf_tensors({CACHE: past}))
     own, cross = [n for n in leaves if not is_cross(n)], [n for n in leaves if is_cross(n)]
     start = seen.prompt["decoder_input_ids"][0].tolist() if "decoder_input_ids" not in sample else None
@@ -86,7 +92,7 @@ def plan_encoder_decoder(model: Any, sample: dict[str, Any], generation_config: 
     return Plan(
         "encoder_decoder",
         [
-            PartPlan("encoder", encoder, [seen.also], cross),
+            PartPlan("encoder", encoder, [{n: v for n, v in seen.also.items() if n in inputs}], cross),
             PartPlan("decoder", decoder, calls, ["logits", *(entry["present"] for entry in cache)]),
         ],
         {"encoder": "encoder", "prefill": "decoder", "decode": "decoder"},
@@ -113,9 +119,12 @@ def is_batch(value: Any) -> bool:
     return isinstance(value, torch.Tensor) and value.dim() > 0
 
 
-def decoder_calls(model: Any, decoder: Decoder, seen: Any, past: Any) -> list[dict[str, Any]]:
+def decoder_calls(model: Any, decoder: Decoder, seen: Any, past: Any, inputs: dict[str, Any]) -> list[dict[str, Any]]:
     """Several tokens after a past, the first token, one token later: the same arguments at other sizes."""
-    names = [n for n in dict.fromkeys([*seen.prompt, *seen.later]) if n not in (CACHE, "encoder_outputs")]
+    left_out: tuple[str, ...] = (CACHE, "encoder_outputs", "cache_position")
+    if "attention_mask" not in inputs:  # one that generate made for an encoder that does not look at it
+        left_out = (*left_out, "attention_mask")
+    names = [n for n in dict.fromkeys([*seen.prompt, *seen.later]) if n not in left_out]
     if MASK in inspect.signature(model.forward).parameters and MASK not in names:
         names.append(MASK)  # with one, the model makes its causal mask at every length, also for one token
     ids = seen.later["decoder_input_ids"]
@@ -127,7 +136,6 @@ def decoder_calls(model: Any, decoder: Decoder, seen: Any, past: Any) -> list[di
             "decoder_input_ids": ids[:, first:last].clone(),
             MASK: torch.ones(BATCH, last, dtype=torch.int64),
             "decoder_position_ids": torch.arange(first, last)[None].repeat(BATCH, 1),
-            "cache_position": torch.arange(first, last),
         }
         unknown = [n for n in names if n not in made and n not in seen.also and n != "attention_mask"]
         if unknown:

@@ -8,8 +8,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 
-from fairlead._core import Discrepancy
+from fairlead._core import Discrepancy, InvalidInput
+from fairlead.exporters.prepare import module_dtype
 from fairlead.generation.plan import Plan
 from fairlead.generation.watch import config_for, copied, untouched
 from fairlead.runtime.generator import Generator, Run
@@ -27,10 +29,16 @@ def check_together(model: Any, plan: Plan, folder: str, generation_config: Any) 
         expected = model.generate(**copied(plan.sample), generation_config=config)
     tokens = expected.sequences.numpy()[:, -TOKENS:]
     run = Run(Generator(folder), plan.sample.get("input_ids"), plan.sample.get("attention_mask"), given(plan))
-    limit = SLACK * TOLERANCE[model.dtype]  # generate gives logits in float32, whatever they were computed in
+    limit = SLACK * TOLERANCE.get(module_dtype(model), TOLERANCE[torch.float32])  # generate gives float32 always
     fed = run.fed
     for step, logits in enumerate(expected.logits):
-        got, want = run.forward(fed, run.parts_of(step)), logits.float().numpy()
+        try:
+            got, want = run.forward(fed, run.parts_of(step)), logits.float().numpy()
+        except InvalidInput as error:
+            raise Discrepancy(
+                f"[export_for_generation] Expected the parts of {type(model).__name__} to fit together, but at token "
+                f"{step}: {str(error).partition('] ')[2]} No file was written."
+            ) from error
         worst = (np.abs(got - want) / np.maximum(1, np.abs(want))).max()
         if not worst <= limit:
             raise Discrepancy(

@@ -212,7 +212,7 @@ class Run:
         else:
             pool["decoder_attention_mask"] = self.mask
         if self.positions is not None:
-            pool[self.manifest["positions"].get("name", "position_ids")] = self.positions
+            pool["position_ids"] = self.positions
         for name in parts:
             last = self.manifest["parts"][name].get("last")
             if last is not None:  # the head is only asked about the last place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 from typing import Any
 
@@ -48,10 +49,10 @@ def ort_value(array: np.ndarray, dtype: str) -> Any:
 def to_numpy(value: Any) -> np.ndarray:
     if isinstance(value, np.ndarray):
         return value
-    if value.data_type() == "tensor(bfloat16)":
-        raise InvalidInput(
-            "[Generator] Expected a type that numpy has, got bfloat16. Export the model in float32 or float16."
-        )
+    if value.data_type() == "tensor(bfloat16)":  # no type of numpy's: the upper half of a float32
+        bits = (ctypes.c_uint16 * int(np.prod(value.shape()))).from_address(value.data_ptr())
+        wide = np.frombuffer(bits, np.uint16).astype(np.uint32) << 16
+        return wide.view(np.float32).reshape(value.shape())
     return value.numpy()
 
 
