@@ -6,6 +6,7 @@ are loaded (a model that exists has loaded its own), by what the code there look
 
 from __future__ import annotations
 
+import functools
 import importlib
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -152,14 +153,19 @@ def _modeling_files() -> Iterator[tuple[str, Any]]:
 
 def methods(select: Callable[[type, str, Any], bool]) -> list[str]:
     """Dotted paths of the methods in loaded modeling files for which `select(class, name, function)` is true."""
+    return [path for name, module in _modeling_files() for path in _methods_of(select, name, module)]
+
+
+@functools.cache
+def _methods_of(select: Callable[[type, str, Any], bool], module_name: str, module: Any) -> tuple[str, ...]:
+    """Looked for once: a recording asks at every export, and modeling files do not change."""
     found = []
-    for module_name, module in _modeling_files():
-        for attribute, cls in list(vars(module).items()):
-            if isinstance(cls, type) and cls.__module__ == module_name:
-                for name, raw in list(vars(cls).items()):
-                    if callable(raw) and not isinstance(raw, type) and select(cls, name, original_of(cls, name)):
-                        found.append(f"{module_name}.{attribute}.{name}")
-    return found
+    for attribute, cls in list(vars(module).items()):
+        if isinstance(cls, type) and cls.__module__ == module_name:
+            for name, raw in list(vars(cls).items()):
+                if callable(raw) and not isinstance(raw, type) and select(cls, name, original_of(cls, name)):
+                    found.append(f"{module_name}.{attribute}.{name}")
+    return tuple(found)
 
 
 def bindings(home: str, name: str) -> list[str]:

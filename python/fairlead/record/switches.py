@@ -4,7 +4,7 @@
 2. The checks in torch.nn.functional that hand a whole function to a function mode: with them off, the modes see the
    functions that are called inside, so that layer_norm within multi_head_attention_forward is seen too.
 3. PyTorch's fused fast path for transformer encoders, which would hide the layer in one operator.
-4. Patches registered for "observe" (fairlead/patches): none of our own, as a recorded run takes real branches.
+4. Patches registered for "observe" (fairlead/patches): loops over the experts that were hit go over every expert.
 """
 
 from __future__ import annotations

@@ -49,6 +49,23 @@ class EveryExpert(TorchFunctionMode):
         return tensor
 
 
+class EveryExpertRecorded(EveryExpert):
+    """The same for a recording, which has real values: 3. an expert without tokens does not skip its loop either.
+    `if token_idx.numel() == 0: continue` saves time alone, and would make the runs part.
+    """
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        if func is torch.Tensor.numel and args[0].dim() == 1 and args[0].dtype == torch.int64:
+            return max(1, args[0].shape[0])
+        if func in (torch.Tensor.item, torch.Tensor.__int__, torch.Tensor.__index__) and id(args[0]) in self.known:
+            value = self.known[id(args[0])][1]
+            return value[0] if isinstance(value, list) else value
+        if func is torch.Tensor.unbind and id(args[0]) in self.known:
+            values = self.known[id(args[0])][1]
+            return tuple(self._remember(torch.tensor(item, device=args[0].device), item) for item in values)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
 def _loops(cls, name, function) -> bool:
     names = names_in(innermost(function))
     return name == "forward" and "nonzero" in names and bool(HIT & names)
@@ -82,6 +99,26 @@ def every_expert(original):
     def forward(self, *args, **kwargs):
         with EveryExpert():
             return loop(self, *args, **kwargs)
+
+    return forward
+
+
+@register_patch(
+    "observe",
+    lambda: methods(_loops),
+    name="every_expert_recorded",
+    problem="`for expert_idx in expert_hit` executes the operators of the experts that were hit, so two runs part: "
+    "Expected the model to execute the same operators at every size.",
+    remedy="The loop goes over every expert; one without tokens adds nothing.",
+    versions="4.53 and later",
+    looked_for="loops over expert_hit (DBRX, LongCat-Flash, NLLB-MoE, Switch ...)",
+    tolerance=1e-6,
+)
+def every_expert_recorded(original):
+    @functools.wraps(original)
+    def forward(self, *args, **kwargs):
+        with EveryExpertRecorded():
+            return original(self, *args, **kwargs)
 
     return forward
 
