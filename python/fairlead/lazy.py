@@ -1,0 +1,38 @@
+"""Names that are imported on first use; a package that is missing then is one line with the command that installs it."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+# Module -> (what it is called, what pip installs).
+_PACKAGES = {
+    "accelerate": ("Accelerate", "gguf accelerate"),
+    "click": ("click", "click rich"),
+    "executorch": ("ExecuTorch", "executorch"),
+    "gguf": ("gguf", "gguf accelerate"),
+    "jinja2": ("jinja2", "jinja2"),
+    "onnx": ("onnx", "onnx"),
+    "onnxruntime": ("ONNX Runtime", "onnxruntime"),
+    "openvino": ("OpenVINO", "openvino"),
+    "ray": ("Ray", "ray"),
+    "rich": ("rich", "click rich"),
+    "tokenizers": ("tokenizers", "tokenizers"),
+    "torch": ("PyTorch", "torch"),
+    "transformers": ("Transformers", "transformers"),
+}
+
+
+def load(owner: str, name: str, module: str) -> Any:
+    """`name` of `module`, for `owner.name`. Raises ImportError where a package of the extras is missing."""
+    try:
+        return getattr(importlib.import_module(module), name)
+    except ModuleNotFoundError as error:
+        known = _PACKAGES.get((error.name or "").partition(".")[0])
+        if known is None:
+            raise
+        raise ImportError(
+            f"[fairlead] Expected {known[0]} for {owner}.{name}, but it cannot be imported ({error}). "
+            f"Install it with pip install {known[1]}.",
+            name=error.name,
+        ) from None
