@@ -1,6 +1,6 @@
 # Third-party libraries, each with its reason: found on the system first, otherwise a pinned release
-# is fetched. All are header only and are used inside our sources alone, so nothing that installs
-# Fairlead needs them.
+# is fetched. They are used inside our sources alone; all but simdjson are header only, so what
+# installs Fairlead needs no other.
 include(FetchContent)
 
 # fairlead_header_library(<name> HEADER <file> REPOSITORY <url> COMMIT <hash> INCLUDE <folder in it>)
@@ -29,6 +29,30 @@ fairlead_header_library(protozero
   REPOSITORY https://github.com/mapbox/protozero.git
   COMMIT f379578a3f7c8162aac0ac31c2696de09a5b5f93
   INCLUDE include)
+
+# simdjson reads the programs in .pt2 archives: megabytes of JSON, checked UTF-8, no recursion.
+# Debian: libsimdjson-dev, a shared library, which the CMake package then asks for too. Pinned: 3.0.1,
+# which is what Debian has, as one source file compiled into ours.
+find_package(simdjson CONFIG QUIET)
+set(fairlead_simdjson_on_system ${simdjson_FOUND})
+if(NOT simdjson_FOUND)
+  message(STATUS "simdjson: not on this system, fetching 3.0.1")
+  FetchContent_Declare(simdjson GIT_REPOSITORY https://github.com/simdjson/simdjson.git
+                       GIT_TAG 0d2455029d845e801809dd54b01ae47173d7d8e8
+                       SOURCE_SUBDIR no-cmake-of-its-own)
+  FetchContent_MakeAvailable(simdjson)
+endif()
+# fairlead_link_simdjson(<target>)
+function(fairlead_link_simdjson target)
+  if(fairlead_simdjson_on_system)
+    target_link_libraries(${target} PRIVATE simdjson::simdjson)
+  else()
+    target_sources(${target} PRIVATE ${simdjson_SOURCE_DIR}/singleheader/simdjson.cpp)
+    set_source_files_properties(${simdjson_SOURCE_DIR}/singleheader/simdjson.cpp
+                                PROPERTIES COMPILE_OPTIONS -w)
+    target_include_directories(${target} SYSTEM PRIVATE ${simdjson_SOURCE_DIR}/singleheader)
+  endif()
+endfunction()
 
 # doctest runs the C++ tests: the fastest to compile of its kind.
 # Debian: doctest-dev. Pinned: 2.4.11.

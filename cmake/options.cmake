@@ -2,6 +2,7 @@
 # Developer things are off unless this is the top-level project.
 option(FAIRLEAD_BUILD_PYTHON "Build the Python extension fairlead._core" OFF)
 option(FAIRLEAD_BUILD_TESTS "Build the C++ tests" ${PROJECT_IS_TOP_LEVEL})
+option(FAIRLEAD_BUILD_TOOLS "Build the native program fairlead-convert" ${PROJECT_IS_TOP_LEVEL})
 option(FAIRLEAD_INSTALL "Install the library, its headers and the CMake package" ${PROJECT_IS_TOP_LEVEL})
 option(FAIRLEAD_WERROR "Warnings are errors" OFF)
 option(FAIRLEAD_BUILD_FUZZ "Build the libFuzzer targets (Clang)" OFF)

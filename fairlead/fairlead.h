@@ -23,3 +23,5 @@
 #include "fairlead/onnx/model.h"
 #include "fairlead/onnx/weights.h"
 #include "fairlead/onnx/writer.h"
+// pt2: programs of torch.export, from an archive or from memory.
+#include "fairlead/pt2/import.h"

@@ -88,8 +88,9 @@ setup_system() {
     has_venv || missing+=(python3-venv)
     has_python_headers || missing+=(python3-dev)
   fi
-  # Without these two CMake fetches the pinned releases.
+  # Without these CMake fetches the pinned releases.
   has_header protozero/version.hpp || missing+=(libprotozero-dev)
+  has_header simdjson.h || missing+=(libsimdjson-dev)
   has_header doctest/doctest.h || missing+=(doctest-dev)
   if [ ${#missing[@]} -gt 0 ]; then
     if may_install; then

@@ -29,6 +29,7 @@ namespace {
 struct Checker {
   const Graph& graph;
   std::vector<bool> made = std::vector<bool>(graph.values.size(), false);
+  std::vector<bool> ever = made;  // also in a body that has ended
 
   void know(ValueId id, const std::string& who) const {
     FAIRLEAD_CHECK(id >= 0 && id < static_cast<ValueId>(graph.values.size()),
@@ -36,8 +37,8 @@ struct Checker {
   }
   void make(ValueId id, const std::string& who) {
     know(id, who);
-    FAIRLEAD_CHECK(!made[id], who + " makes %" + std::to_string(id) + " a second time");
-    made[id] = true;
+    FAIRLEAD_CHECK(!ever[id], who + " makes %" + std::to_string(id) + " a second time");
+    made[id] = ever[id] = true;
   }
   void use(ValueId id, const std::string& who) const {
     know(id, who);
@@ -47,6 +48,23 @@ struct Checker {
     if (arg.kind == ArgKind::kValue) use(arg.value, who);
     for (const Arg& item : arg.items) use(item, who);
   }
+  void run(const std::vector<Node>& nodes) {
+    for (const Node& node : nodes) {
+      for (const Arg& arg : node.args) use(arg, node.op);
+      for (const Body& body : node.bodies) run(body, node.op);
+      for (const ValueId v : node.outputs) {
+        if (v != kNoValue) make(v, node.op);
+      }
+    }
+  }
+  // What a body makes is not seen after it.
+  void run(const Body& body, const std::string& who) {
+    const std::vector<bool> outside = made;
+    for (const ValueId v : body.inputs) make(v, "a body of " + who);
+    run(body.nodes);
+    for (const ValueId v : body.outputs) use(v, "a body of " + who);
+    made = outside;
+  }
 };
 
 }  // namespace
@@ -55,12 +73,7 @@ void check(const Graph& graph) {
   Checker checker{graph};
   for (const ValueId v : graph.inputs) checker.make(v, "an input");
   for (const Constant& c : graph.constants) checker.make(c.value, "a constant");
-  for (const Node& node : graph.nodes) {
-    for (const Arg& arg : node.args) checker.use(arg, node.op);
-    for (const ValueId v : node.outputs) {
-      if (v != kNoValue) checker.make(v, node.op);
-    }
-  }
+  checker.run(graph.nodes);
   for (const ValueId v : graph.outputs) checker.use(v, "an output");
 }
 

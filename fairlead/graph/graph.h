@@ -1,8 +1,8 @@
 // The program: one SSA graph of ATen operators whose values carry dtype and exact symbolic shape.
 //
-// Nodes are in execution order; every value is a graph input, a constant, or the result of one
-// node. The graph borrows constants' bytes (the bindings keep the tensors alive) and knows no
-// protobuf.
+// Nodes are in execution order; every value is a graph input, a constant, the result of one node,
+// or made inside a body (a branch, a loop) and seen there alone. The graph borrows constants' bytes
+// (the bindings keep the tensors alive) and knows no protobuf.
 #pragma once
 
 #include <cstddef>
@@ -49,13 +49,24 @@ struct Value {
   std::string name;  // inputs, outputs and constants; empty for intermediates
 };
 
+struct Node;
+
+// What a control-flow operator runs: a branch of cond, the step of a loop. Its values are numbered
+// with those of the graph, and its nodes may read whatever was made before the operator.
+struct Body {
+  std::vector<ValueId> inputs;
+  std::vector<Node> nodes;
+  std::vector<ValueId> outputs;
+};
+
 struct Node {
-  std::string op;                // "aten.view.default"
-  std::vector<Arg> args;         // in schema order, defaults filled in
-  std::vector<ValueId> outputs;  // kNoValue for a result that is None
-  std::string_view module;       // "model.layers.0.self_attn", kept in Graph::names
-  std::string_view source;       // "modeling_llama.py:246"
-  bool random = false;           // its results are drawn anew each time
+  std::string op;                 // "aten.view.default"
+  std::vector<Arg> args;          // in schema order, defaults filled in
+  std::vector<ValueId> outputs;   // kNoValue for a result that is None
+  std::string_view module;        // "model.layers.0.self_attn", kept in Graph::names
+  std::string_view source;        // "modeling_llama.py:246"
+  bool random = false;            // its results are drawn anew each time
+  std::vector<Body> bodies = {};  // of control flow: see kControlOps in onnx/ops/control_ops.cpp
 };
 
 // Bytes of a constant. `strides` are in elements; empty means contiguous.
@@ -104,10 +115,21 @@ struct Graph {
 //   input %0 "x": float32[batch, 64]
 //   %1: float32[batch, 32] = aten.slice.Tensor(%0, 1, 0, 32, 1) in "model.mlp" at "mlp.py:12"
 //   output "y" = %1
+//
+// The bodies of a node follow it: lines "body", "parameter %2: ...", nodes, "result %3, %4", "end".
 [[nodiscard]] std::string to_text(const Graph& graph);
 // Throws Error(kParse) with line and column.
 [[nodiscard]] Graph parse_graph(std::string_view text);
 // Throws Error(kInternal) where a value is used before it is made, made twice, or unknown.
 void check(const Graph& graph);
+
+// Calls `visit` for every node, those of bodies after the node they belong to.
+template <typename Nodes, typename Visit>
+void for_each_node(Nodes& nodes, const Visit& visit) {
+  for (auto& node : nodes) {
+    visit(node);
+    for (auto& body : node.bodies) for_each_node(body.nodes, visit);
+  }
+}
 
 }  // namespace fairlead

@@ -23,6 +23,10 @@ class Reader {
       at_ = 0;
       read_line();
     }
+    if (!open_.empty()) {
+      ++line_number_;
+      fail_at(0, "Expected 'end' of a body, got the end of the text");
+    }
     graph_.symbol_sources.resize(graph_.pool->symbols().size());
     return std::move(graph_);
   }
@@ -210,7 +214,13 @@ class Reader {
   void read_line() {
     const char c = peek();
     if (c == '#' || at_ == line_.size()) return;
-    if (accept_word("symbol")) {
+    if (c == '%' || c == '(' || peek_word() == "None") {
+      read_node();
+    } else if (accept_word("body")) {
+      open_body();
+    } else if (!open_.empty()) {
+      read_body_line();
+    } else if (accept_word("symbol")) {
       read_symbol();
     } else if (accept_word("input")) {
       const ValueId id = typed();
@@ -222,13 +232,60 @@ class Reader {
       graph_.output_names.push_back(string());
       expect("=");
       graph_.outputs.push_back(used_value());
-    } else if (c == '%' || c == '(' || peek_word() == "None") {
-      read_node();
     } else {
       fail("symbol, input, constant, output or a value");
     }
     (void)peek();
     if (at_ < line_.size()) fail("the end of the line");
+  }
+
+  // ---- bodies: read into a list of nodes of their own, then given to the node before them -------
+
+  struct Open {
+    Body body;
+    std::vector<bool> outside;  // what was made before it
+    bool finished = false;      // its results were read
+  };
+
+  [[nodiscard]] std::vector<Node>& nodes() {
+    return open_.empty() ? graph_.nodes : open_.back().body.nodes;
+  }
+
+  void open_body() {
+    if (nodes().empty() || (!open_.empty() && open_.back().finished)) fail("a node before a body");
+    if (open_.size() >= kMaxDepth) fail("at most 200 nested bodies");
+    // The results of the node itself are not seen inside.
+    Open open;
+    open.outside = made_;
+    for (const ValueId id : nodes().back().outputs) {
+      if (id != kNoValue) made_[id] = false;
+    }
+    open_.push_back(std::move(open));
+  }
+
+  void read_body_line() {
+    Open& open = open_.back();
+    if (!open.finished && accept_word("parameter")) {
+      if (!open.body.nodes.empty()) fail("the parameters of a body before its nodes");
+      const ValueId id = typed();
+      make(id);
+      open.body.inputs.push_back(id);
+    } else if (!open.finished && accept_word("result")) {
+      open.finished = true;
+      (void)peek();
+      if (at_ == line_.size()) return;
+      do {
+        open.body.outputs.push_back(used_value());
+      } while (accept(","));
+    } else if (open.finished && accept_word("end")) {
+      Open done = std::move(open_.back());
+      open_.pop_back();
+      done.outside.resize(made_.size(), false);
+      made_ = std::move(done.outside);
+      nodes().back().bodies.push_back(std::move(done.body));
+    } else {
+      fail(open.finished ? "end" : "parameter, result or a value");
+    }
   }
 
   void read_symbol() {
@@ -320,7 +377,9 @@ class Reader {
     for (const ValueId id : node.outputs) {
       if (id != kNoValue) make(id);
     }
-    graph_.nodes.push_back(std::move(node));
+    if (!open_.empty() && open_.back().finished)
+      fail_at(0, "Expected 'end' after the results of a body");
+    nodes().push_back(std::move(node));
   }
 
   // ---- values ---------------------------------------------------------------------------------
@@ -330,12 +389,13 @@ class Reader {
     if (graph_.values.size() >= size) return;
     graph_.values.resize(size);
     made_.resize(size, false);
+    seen_.resize(size, false);
   }
 
   void make(ValueId id) {
-    if (made_[id])
+    if (seen_[id])
       fail_at(0, "Expected every value to be made once, got %" + std::to_string(id) + " again");
-    made_[id] = true;
+    made_[id] = seen_[id] = true;
   }
 
   [[nodiscard]] ValueId used_value() {
@@ -413,7 +473,9 @@ class Reader {
   std::size_t at_ = 0;
   std::size_t most_values_;
   Graph graph_;
-  std::vector<bool> made_;
+  std::vector<bool> made_;  // and not in a body that has ended
+  std::vector<bool> seen_;  // made anywhere before
+  std::vector<Open> open_;  // bodies that have not ended, the innermost last
 };
 
 }  // namespace

@@ -50,7 +50,7 @@ class Writer {
       text_ += '\n';
     }
     for (const Constant& constant : graph_.constants) write_constant(constant);
-    for (const Node& node : graph_.nodes) write_node(node);
+    for (const Node& node : graph_.nodes) write_node(node, 0);
     for (std::size_t k = 0; k < graph_.outputs.size(); ++k) {
       std::string_view name;
       if (k < graph_.output_names.size()) name = graph_.output_names[k];
@@ -123,7 +123,8 @@ class Writer {
     text_ += '\n';
   }
 
-  void write_node(const Node& node) {
+  void write_node(const Node& node, std::size_t depth) {
+    indent(depth);
     if (node.outputs.empty()) text_ += "()";
     write_list(node.outputs, [&](ValueId id) {
       if (id == kNoValue) {
@@ -141,6 +142,27 @@ class Writer {
     if (!node.module.empty()) text_ += " in " + quoted(node.module);
     if (!node.source.empty()) text_ += " at " + quoted(node.source);
     text_ += '\n';
+    for (const Body& body : node.bodies) write_body(body, depth + 1);
+  }
+
+  void indent(std::size_t depth) { text_.append(2 * depth, ' '); }
+
+  void write_body(const Body& body, std::size_t depth) {
+    indent(depth);
+    text_ += "body\n";
+    for (const ValueId id : body.inputs) {
+      indent(depth + 1);
+      text_ += "parameter ";
+      write_typed(id);
+      text_ += '\n';
+    }
+    for (const Node& node : body.nodes) write_node(node, depth + 1);
+    indent(depth + 1);
+    text_ += "result ";
+    write_list(body.outputs, [&](ValueId id) { text_ += value(id); });
+    text_ += '\n';
+    indent(depth);
+    text_ += "end\n";
   }
 
   void write_arg(const Arg& arg) {

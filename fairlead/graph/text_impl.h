@@ -1,11 +1,12 @@
 // The text of graphs: its grammar and its words, for the writer and the reader.
 //
-//   line     = symbol | input | constant | node | output | "#" anything | nothing
+//   line     = symbol | input | constant | node | body | output | "#" anything | nothing
 //   symbol   = "symbol" name ":" ("size" | "data" | "read") ["=" value "[" number "]" ["//"
 //   number]] input    = "input" typed constant = "constant" typed ["strides" "[" number,* "]"] node
 //   = ("()" | result ("," result)*) "=" ["random"] op "(" arg,* ")" ["in" string] ["at" string]
 //   result   = typed | "None"
 //   output   = "output" string "=" value
+//   body     = after its node: "body", ("parameter" typed)*, node*, "result" value,*, "end"
 //   typed    = value [string] ":" dtype "[" expression,* "]"
 //   value    = "%" number
 //   arg      = value | expression | float ["*(" expression ")" ["^" float]] | "True" | "False" |

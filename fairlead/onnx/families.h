@@ -20,6 +20,7 @@ void lower_complex(Lowering& b, LowerFn plain);
   X(attention_ops)           \
   X(compare_ops)             \
   X(complex_ops)             \
+  X(control_ops)             \
   X(conv_ops)                \
   X(convert_ops)             \
   X(count_ops)               \

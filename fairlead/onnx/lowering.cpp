@@ -28,15 +28,15 @@ void refuse_missing(const fairlead::Graph& graph) {
     std::map<std::string_view, std::size_t> sources;  // every place, with its count
   };
   std::map<std::string, Missing> missing;
-  for (const fairlead::Node& node : graph.nodes) {
-    if (find_op(node.op) != nullptr) continue;
+  for_each_node(graph.nodes, [&](const fairlead::Node& node) {
+    if (find_op(node.op) != nullptr) return;
     Missing& m = missing[node.op];
     if (m.count++ == 0) {
       m.module = node.module;
       m.source = node.source;
     }
     ++m.sources[node.source];
-  }
+  });
   if (missing.empty()) return;
   std::string text;
   std::vector<ErrorDetail> details;
@@ -159,6 +159,7 @@ void make_up_results(Lowering& b) {
 Model lower_graph(const fairlead::Graph& graph, const LowerOptions& options) {
   refuse_missing(graph);
   Lowering lowering(graph, options);
+  lowering.check_bounds();
   UnwritableForms forms;
   const bool has_complex =
       std::any_of(graph.values.begin(), graph.values.end(),

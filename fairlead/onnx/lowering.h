@@ -68,8 +68,16 @@ struct OpRow {
   std::string_view limits;  // what it cannot do, in words; empty: nothing
 };
 
+// Sizes outside of which the model executes another program: the file refuses them.
+struct SizeBounds {
+  std::string symbol;
+  std::int64_t min = 1;
+  std::int64_t max = INT64_MAX;
+};
+
 struct LowerOptions {
   int opset = 20;
+  std::vector<SizeBounds> bounds;
 };
 
 class Lowering {
@@ -147,6 +155,9 @@ class Lowering {
   [[nodiscard]] std::shared_ptr<Graph> body(std::vector<TensorInfo> inputs,
                                             const std::function<Inputs(const Inputs&)>& build);
 
+  // The nodes of a body of the node at hand, emitted here on these inputs; its results.
+  [[nodiscard]] Inputs inline_body(const Body& body, const Inputs& inputs);
+
   [[nodiscard]] Dtype dtype_of(Val v) const { return model_.tensors[v.id].dtype; }
   // The constant bytes behind v, or nullptr: initializers of the model and emitted constants.
   [[nodiscard]] const TensorData* data_of(Val v) const;
@@ -190,6 +201,7 @@ class Lowering {
 
   // ---- For lower_graph
   // -------------------------------------------------------------------------------
+  void check_bounds();
   void run(const fairlead::Node& node, LowerFn lower);
   Model finish();
 
@@ -204,6 +216,7 @@ class Lowering {
   [[nodiscard]] std::string unique(std::string name);
   [[nodiscard]] std::string scope() const;
   Val symbol(SymbolId id);
+  void check_bounds(const SizeBounds& bounds);
   void count_weight_uses();
   void prune();
 

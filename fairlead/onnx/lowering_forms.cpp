@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "fairlead/base/error.h"
+#include "fairlead/graph/args.h"
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/lowering.h"
 
@@ -258,14 +259,17 @@ Lowering::Lowering(const fairlead::Graph& graph, const LowerOptions& options)
     values_[id] = {tensor};
   }
   for (const std::string& name : graph.output_names) names_[name] = 1;  // reserved for the outputs
-  for (const fairlead::Node& node : graph.nodes) {
+  for_each_node(graph.nodes, [&](const fairlead::Node& node) {
     for (const Arg& a : node.args) {
       if (a.kind == ArgKind::kValue) used_[a.value] = true;
       for (const Arg& item : a.items) {
         if (item.kind == ArgKind::kValue) used_[item.value] = true;
       }
     }
-  }
+    for (const Body& body : node.bodies) {
+      for (const ValueId id : body.outputs) used_[id] = true;
+    }
+  });
   for (const ValueId id : graph.outputs) used_[id] = true;
   count_weight_uses();
 }
@@ -278,14 +282,17 @@ void Lowering::count_weight_uses() {
     if (a.kind != ArgKind::kValue) return;
     if (const Constant* c = graph_.constant(a.value)) plain_use_[c->data] = true;
   };
-  for (const fairlead::Node& node : graph_.nodes) {
+  for_each_node(graph_.nodes, [&](const fairlead::Node& node) {
     const bool linear = node.op == "aten.linear.default";
     for (std::size_t k = 0; k < node.args.size(); ++k) {
       if (linear && k == 1) continue;
       mark(node.args[k]);
       for (const Arg& item : node.args[k].items) mark(item);
     }
-  }
+    for (const Body& body : node.bodies) {
+      for (const ValueId id : body.outputs) mark(value_arg(id));
+    }
+  });
   for (const ValueId id : graph_.outputs) {
     if (const Constant* c = graph_.constant(id)) plain_use_[c->data] = true;
   }
@@ -347,6 +354,21 @@ bool touches_complex(const fairlead::Node& node, const fairlead::Graph& graph) {
 }
 
 }  // namespace
+
+// What was first made inside (parts of a complex value, a joined one) is not seen outside.
+Inputs Lowering::inline_body(const Body& body, const Inputs& inputs) {
+  const fairlead::Node* outer = node_;
+  const auto values = values_;
+  const auto parts = parts_;
+  for (std::size_t k = 0; k < body.inputs.size(); ++k) values_[body.inputs[k]] = inputs.at(k);
+  for (const fairlead::Node& node : body.nodes) run(node, find_op(node.op)->lower);
+  node_ = outer;
+  Inputs results;
+  for (const ValueId id : body.outputs) results.push_back(value(id));
+  values_ = values;
+  parts_ = parts;
+  return results;
+}
 
 void Lowering::run(const fairlead::Node& node, LowerFn lower) {
   node_ = &node;

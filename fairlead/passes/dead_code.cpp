@@ -24,6 +24,39 @@ struct Liveness {
     use(arg.expr);
     for (const Arg& item : arg.items) use(item);
   }
+
+  // What is needed of `nodes`, the last first; the rest goes. Returns how many went.
+  std::size_t sweep(std::vector<Node>& nodes) {
+    std::size_t removed = 0;
+    std::vector<bool> keep(nodes.size(), false);
+    for (std::size_t k = nodes.size(); k-- > 0;) {
+      Node& node = nodes[k];
+      keep[k] = std::any_of(node.outputs.begin(), node.outputs.end(),
+                            [&](ValueId id) { return id != kNoValue && live[id]; });
+      if (!keep[k]) continue;
+      for (Body& body : node.bodies) {
+        for (const ValueId id : body.outputs) use(id);
+        for (const ValueId id : body.inputs) use_shape(id);
+        removed += sweep(body.nodes);
+      }
+      for (const Arg& arg : node.args) use(arg);
+      for (const ValueId id : node.outputs) use_shape(id);
+    }
+    std::size_t kept = 0;
+    for (std::size_t k = 0; k < nodes.size(); ++k) {
+      if (!keep[k]) continue;
+      if (kept != k) nodes[kept] = std::move(nodes[k]);
+      ++kept;
+    }
+    removed += nodes.size() - kept;
+    nodes.resize(kept);
+    return removed;
+  }
+
+  void use_shape(ValueId id) {
+    if (id == kNoValue) return;
+    for (const Expr e : graph.values[id].shape) use(e);
+  }
 };
 
 }  // namespace
@@ -31,27 +64,7 @@ struct Liveness {
 std::size_t remove_dead_code(Graph& graph) {
   Liveness state{graph, std::vector<bool>(graph.values.size(), false)};
   for (const ValueId id : graph.outputs) state.use(id);
-  std::vector<bool> keep(graph.nodes.size(), false);
-  for (std::size_t k = graph.nodes.size(); k-- > 0;) {
-    const Node& node = graph.nodes[k];
-    keep[k] = std::any_of(node.outputs.begin(), node.outputs.end(),
-                          [&](ValueId id) { return id != kNoValue && state.live[id]; });
-    if (!keep[k]) continue;
-    for (const Arg& arg : node.args) state.use(arg);
-    for (const ValueId id : node.outputs) {
-      if (id == kNoValue) continue;
-      for (const Expr e : graph.values[id].shape) state.use(e);
-    }
-  }
-  std::size_t kept = 0;
-  for (std::size_t k = 0; k < graph.nodes.size(); ++k) {
-    if (!keep[k]) continue;
-    if (kept != k) graph.nodes[kept] = std::move(graph.nodes[k]);
-    ++kept;
-  }
-  const std::size_t removed = graph.nodes.size() - kept;
-  graph.nodes.resize(kept);
-  return removed;
+  return state.sweep(graph.nodes);
 }
 
 }  // namespace fairlead

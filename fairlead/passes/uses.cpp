@@ -16,8 +16,13 @@ Uses::Uses(const Graph& graph) : producer(graph.values.size(), -1), count(graph.
     for (const ValueId id : graph.nodes[k].outputs) {
       if (id != kNoValue) producer[id] = static_cast<std::int32_t>(k);
     }
-    for (const Arg& arg : graph.nodes[k].args) count_arg(arg, count);
   }
+  for_each_node(graph.nodes, [&](const Node& node) {
+    for (const Arg& arg : node.args) count_arg(arg, count);
+    for (const Body& body : node.bodies) {
+      for (const ValueId id : body.outputs) ++count[id];
+    }
+  });
   for (const ValueId id : graph.outputs) ++count[id];
   for (const SymbolSource& source : graph.symbol_sources) {
     if (source.value != kNoValue) ++count[source.value];

@@ -7,8 +7,8 @@
 //  2. Each group is changed alone. Refused, or another program: the group is tried together with a
 //  group
 //     that is its sum with a third (attention_mask = past + sequence), then in parts, then in
-//     multiples of its size; if nothing runs, its dimensions are fixed, with the model's own
-//     reason.
+//     multiples of its size, then at smaller sizes only; if nothing runs, its dimensions are
+//     fixed, with the model's own reason.
 //  3. Groups that run are split where a part of them may move alone, both up and down, and still
 //  execute
 //     the same program (the two towers of CLIP).
@@ -67,6 +67,9 @@ struct ProbedSymbol {
   std::vector<std::int64_t> tried;  // sizes that ran, sorted
   std::int64_t min = 1;             // bounds: the user's, and what the model refused
   std::int64_t max = INT64_MAX;
+  bool other_above = false;  // at larger sizes the model executes another program
+  bool other_below = false;  // at smaller ones
+  std::string reason;        // what it executes above
 };
 
 struct FixedDim {

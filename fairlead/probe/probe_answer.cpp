@@ -41,6 +41,9 @@ ProbeResult Prober::finish() {
     probed.min = std::max<std::int64_t>(1, group.min / group.unit);
     const std::int64_t limit = group.only_down ? std::min(group.max, group.base) : group.max;
     probed.max = limit == INT64_MAX ? INT64_MAX : limit / group.unit;
+    probed.other_above = group.other_above;
+    probed.other_below = group.other_below;
+    if (group.other_above) probed.reason = group.reason;
     std::set<std::int64_t> tried;
     for (const Kept& kept : kept_) tried.insert(size_in(kept.sizes, group) / group.unit);
     probed.tried.assign(tried.begin(), tried.end());

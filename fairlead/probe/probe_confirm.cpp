@@ -81,12 +81,23 @@ void Prober::find_culprit(const Sizes& target, const std::string& reason) {
     }
     put(sizes, group, before);
     settle(sizes);
+    if (keep_above(group, size_in(target, group), result.parted)) continue;
     group.dynamic = false;
     group.reason = result.reason.empty() ? reason : result.reason;
     // Every run in which it moved is of no use any more.
     std::erase_if(kept_,
                   [&](const Kept& kept) { return size_in(kept.sizes, group) != group.base; });
   }
+}
+
+// A group that only gets smaller and was moved too far keeps to the sizes that ran.
+bool Prober::keep_above(Group& group, std::int64_t failed, bool parted) {
+  std::int64_t smallest = group.base;
+  for (const Kept& kept : kept_) smallest = std::min(smallest, size_in(kept.sizes, group));
+  if (!group.only_down || smallest == group.base || failed >= smallest) return false;
+  group.min = std::max(group.min, smallest);
+  group.other_below = parted;
+  return true;
 }
 
 }  // namespace fairlead

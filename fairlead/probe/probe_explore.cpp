@@ -81,6 +81,7 @@ void Prober::explore(std::size_t g) {
   std::string reason;
   if (explore_whole(g, reason) || explore_parts(g) || explore_multiples(g)) return;
   groups_[g].reason = reason;
+  (void)explore_smaller(g);
 }
 
 bool Prober::explore_whole(std::size_t g, std::string& reason) {
@@ -102,7 +103,9 @@ bool Prober::explore_parts(std::size_t g) {
       std::erase_if(groups_[g].places, [&](const Place& p) { return contains(places, p); });
       groups_.push_back(std::move(part));
       std::string reason;
-      if (explore_whole(groups_.size() - 1, reason)) {
+      // A mask that is too long may go unnoticed: a part that only grows is not free of the rest.
+      const std::size_t own = groups_.size() - 1;  // exploring sums may add groups behind it
+      if (explore_whole(own, reason) && shrinks(groups_[own])) {
         explore(g);
         return true;
       }
@@ -129,6 +132,29 @@ bool Prober::explore_multiples(std::size_t g) {
     group.unit = 1;
   }
   return false;
+}
+
+// A model that works in chunks, or has a window, executes another program beyond its size. Below it
+// the program may be one: at two smaller sizes at least.
+bool Prober::explore_smaller(std::size_t g) {
+  Group& group = groups_[g];
+  if (group.required || in_sum(g)) return false;
+  std::string ignored;
+  const std::size_t mark = kept_.size();
+  const std::int64_t first = down(group, group.base);
+  if (moves(group, first, ignored) && moves(group, first - 1, ignored)) {
+    group.dynamic = group.only_down = group.other_above = true;
+    return true;
+  }
+  kept_.resize(mark);
+  return false;
+}
+
+// Whether a group that moves also moves to a smaller size, where there is one.
+bool Prober::shrinks(Group& group) {
+  const std::int64_t smaller = group.only_down ? 0 : down(group, group.base);
+  std::string ignored;
+  return smaller < 2 || !allowed(group, smaller) || moves(group, smaller, ignored);
 }
 
 }  // namespace fairlead

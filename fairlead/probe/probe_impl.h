@@ -28,6 +28,8 @@ struct Group {
   std::int64_t max = INT64_MAX;
   bool dynamic = false;
   bool only_down = false;     // larger sizes are refused
+  bool other_above = false;   // larger sizes execute another program
+  bool other_below = false;   // sizes below `min` do
   std::string reason;         // why it is fixed
   int sum_of[2] = {-1, -1};   // it is the sum of these groups; the second may be absent
   std::int64_t sum_more = 0;  // plus this
@@ -92,6 +94,8 @@ class Prober {
   bool explore_whole(std::size_t g, std::string& reason);
   bool explore_parts(std::size_t g);
   bool explore_multiples(std::size_t g);
+  bool explore_smaller(std::size_t g);
+  bool shrinks(Group& group);
 
   // ---- sums -----------------------------------------------------------------------------------
 
@@ -118,6 +122,7 @@ class Prober {
   std::int64_t setting(const Group& group, std::size_t k, const std::set<std::int64_t>& used);
   void confirm();
   void find_culprit(const Sizes& target, const std::string& reason);
+  bool keep_above(Group& group, std::int64_t failed, bool parted);
 
   // ---- the answer -----------------------------------------------------------------------------
 

@@ -62,7 +62,7 @@ std::vector<std::vector<std::int64_t>> unseen_settings(const ProbeResult& result
   std::vector<std::set<std::int64_t>> seen;
   for (const ProbedSymbol& s : result.symbols) {
     ones.push_back(std::max<std::int64_t>(1, s.min));
-    seen.emplace_back(s.tried.begin(), s.tried.end());
+    seen.emplace_back(s.tried.begin(), s.tried.end()).insert(ones.back());
   }
   settings.push_back(ones);
   for (std::size_t k = 1; k < count; ++k) {

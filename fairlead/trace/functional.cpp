@@ -10,9 +10,18 @@
 
 namespace fairlead {
 
-void Functional::define_root(RunValue v, ValueId ssa) { states_[v] = {ssa, 0, kNoRunValue, 0, 0}; }
+void Functional::reserve(RunValue v) {
+  if (static_cast<std::size_t>(v) >= states_.size())
+    states_.resize(static_cast<std::size_t>(v) + 1);
+}
+
+void Functional::define_root(RunValue v, ValueId ssa) {
+  reserve(v);
+  states_[v] = {ssa, 0, kNoRunValue, 0, 0};
+}
 
 void Functional::define_view(RunValue v, RunValue parent, std::size_t node, std::size_t position) {
+  reserve(v);
   states_[v] = {graph_.nodes[node].outputs[position], states_[root_of(parent)].version, parent,
                 node, position};
 }

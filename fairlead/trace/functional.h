@@ -20,9 +20,12 @@ namespace fairlead {
 
 class Functional {
  public:
-  Functional(Graph& graph, std::size_t value_count) : graph_(graph), states_(value_count) {}
+  explicit Functional(Graph& graph, std::size_t value_count = 0)
+      : graph_(graph), states_(value_count) {}
 
-  [[nodiscard]] bool defined(RunValue v) const { return states_[v].ssa != kNoValue; }
+  [[nodiscard]] bool defined(RunValue v) const {
+    return static_cast<std::size_t>(v) < states_.size() && states_[v].ssa != kNoValue;
+  }
   // A value with storage of its own.
   void define_root(RunValue v, ValueId ssa);
   // A view of `parent`: result number `position` of node `node` of the graph.
@@ -43,6 +46,7 @@ class Functional {
     std::size_t position = 0;
   };
   [[nodiscard]] RunValue root_of(RunValue v) const;
+  void reserve(RunValue v);
 
   Graph& graph_;
   std::vector<State> states_;

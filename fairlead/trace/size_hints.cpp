@@ -57,10 +57,13 @@ void slice_hints(ExprPool& pool, const std::vector<Expr>& shape, const Node& nod
   const Expr start = place(node.args[2], pool.constant(0));
   const Expr end = place(node.args[3], size);
   const bool open = is_const(end) && end->value > (std::int64_t{1} << 40);
-  // The last is tried first: to the end, to a given place, to that place or the end.
-  if (!open) hints.push_back(pool.ceildiv(pool.sub(pool.min(end, size), start), step));
+  // The last is tried first: to the end, to a given place, to that place or the end. A constant
+  // place cuts where a free size grows beyond it, even if no run was that large.
+  const Expr either = open ? size : pool.ceildiv(pool.sub(pool.min(end, size), start), step);
+  if (!open) hints.push_back(either);
   if (!open) hints.push_back(pool.ceildiv(pool.sub(end, start), step));
   hints.push_back(pool.ceildiv(pool.sub(size, start), step));
+  if (!open && is_const(end) && !is_const(size)) hints.push_back(either);
 }
 
 // diagonal(self, offset, dim1, dim2)

@@ -66,6 +66,19 @@ _LAZY = {
     "prepare_for_export": "fairlead.exporters.utils",
     "register_export_input_preparer": "fairlead.exporters.utils",
     "write_report": "fairlead.report",
+    "apply_fx_node_fixes": "fairlead.patches",
+    "apply_fx_program_fixes": "fairlead.patches",
+    "apply_patches": "fairlead.patches",
+    "patch_attribute": "fairlead.patches",
+    "patch_attributes": "fairlead.patches",
+    "patch_model_config": "fairlead.patches",
+    "register_additional_serialization_functions": "fairlead.caches",
+    "register_fx_node_fix": "fairlead.patches",
+    "register_fx_program_fix": "fairlead.patches",
+    "register_patch": "fairlead.patches",
+    "reset_model_state": "fairlead.patches",
+    "torch_export_patches": "fairlead.patches",
+    "unregister_patch": "fairlead.patches",
 }
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""The commands of `fairlead`: export, inspect, report, doctor, demo. Each parses, calls one function, and prints."""
+"""The commands of `fairlead`, one function each: it parses, calls one function, and prints."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def fairlead() -> None:
       fairlead demo
       fairlead export model.py:make model.onnx
       fairlead export torch.nn:Linear linear.onnx --config in_features=4 --config out_features=2 --inputs 3x4
+      fairlead convert program.pt2 model.onnx
       fairlead inspect model.onnx
       fairlead report model.onnx
       fairlead doctor
@@ -132,6 +133,43 @@ def print_result(result) -> None:
     external = f" and {size_text(result.external_bytes)} in {result.path}.data" if result.external_bytes else ""
     written = f"{result.path}: {result.nodes} nodes, opset {result.opset}, {size_text(result.model_bytes)}{external}"
     say(f"{style('Written', bold=True, fg='green')} {written}")
+
+
+# ---- convert -------------------------------------------------------------------------------------------
+
+
+@fairlead.command()
+@click.argument("program", type=click.Path())
+@click.argument("output", type=click.Path(), default=None, required=False)
+@click.option("--opset", type=int, default=None, help="ONNX opset; by default the one that ONNX Runtime runs best.")
+@click.option(
+    "--external-data", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
+    help="Whether weights go to a file beside the model.",
+)  # fmt: skip
+@click.option("--no-verify", is_flag=True, help="Do not run the file in ONNX Runtime.")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@as_json
+def convert(program, output, opset, external_data, no_verify, quiet, as_json) -> None:
+    """Converts PROGRAM, a .pt2 file that torch.export.save wrote, to OUTPUT (PROGRAM with .onnx) and checks it.
+
+    fairlead-convert does the same, without the check, on a machine that has no Python.
+
+    \b
+    Example:
+      fairlead convert program.pt2 model.onnx --opset 21
+    """
+    with progress(f"loading {program}", quiet) as show:
+        from fairlead.pipeline import DEFAULT_OPSET
+        from fairlead.pipeline import export as run
+
+        result = run(
+            program, output or program.removesuffix(".pt2") + ".onnx", opset=opset or DEFAULT_OPSET,
+            external_data=external_data, verify=not no_verify, progress=show,
+        )  # fmt: skip
+    if as_json:
+        say(json.dumps(result_as_dict(result), indent=2))
+        return
+    print_result(result)
 
 
 # ---- inspect -------------------------------------------------------------------------------------------

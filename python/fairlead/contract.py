@@ -19,6 +19,7 @@ class Contract:
     written: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     verified: str = "not verified"
+    proven: bool = False  # a tracer proved that the program is the same at every size
 
     def __str__(self) -> str:
         return self.text()
@@ -50,7 +51,7 @@ class Contract:
         for name in self.written:
             lines.append(f"Written by the model: {name}")
         lines += [f"Note: {note}" for note in self.notes]
-        if self.symbols:
+        if self.symbols and not self.proven:
             lines.append("Assumed: at sizes that were not tried the model executes the same operators")
         if checked:
             lines.append(f"Checked: {self.verified}")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fairlead.dynamic_shapes import STATIC_REQUEST
+from fairlead.dynamic_shapes import LARGEST, STATIC_REQUEST
 
 
 @dataclass
@@ -42,8 +42,12 @@ class Fixes:
         learnt = []
         for wrong in self.wrong:
             self.given_up.append(wrong.values)
-            change = self.raise_minimum if wrong.smallest else self.fix
-            learnt += [change(probed, k, wrong.reason) for k in wrong.blamed]
+            for k in wrong.blamed:
+                if wrong.smallest:
+                    least = max(2, probed.symbols[k].tried[0])
+                    learnt.append(self.raise_minimum(probed, k, least, wrong.reason))
+                else:
+                    learnt.append(self.fix(probed, k, wrong.reason))
         self.wrong = []
         return any(learnt)
 
@@ -60,12 +64,22 @@ class Fixes:
         self.fixed.update(dict.fromkeys(places, reason))
         return bool(places)
 
-    def raise_minimum(self, probed, symbol: int, reason: str) -> bool:
-        smallest = max(2, probed.symbols[symbol].tried[0])
+    def bounds(self, probed) -> list[tuple[str, int, int]]:
+        """(symbol, min, max) of the sizes outside of which the model is known to do something else."""
+        found = []
+        for k, symbol in enumerate(probed.symbols):
+            learnt = max((self.minimum.get(place, 1) for place in places_of(probed, k)), default=1)
+            least = symbol.min if symbol.other_below else learnt
+            most = symbol.max if symbol.other_above else LARGEST
+            if least > 1 or most < LARGEST:
+                found.append((symbol.name, least, most))
+        return found
+
+    def raise_minimum(self, probed, symbol: int, smallest: int, reason: str) -> bool:
         places = [place for place in places_of(probed, symbol) if self.minimum.get(place, 1) < smallest]
         self.minimum.update(dict.fromkeys(places, smallest))
         if places:
-            self.notes.append(f"{probed.symbols[symbol].name} is at least {smallest}: {reason}")
+            self.notes.append(f"the file refuses {probed.symbols[symbol].name} below {smallest}: {reason}")
         return bool(places)
 
 
@@ -78,6 +92,22 @@ def places_of(probed, symbol: int) -> list[tuple[int, int]]:
         for axis, text in enumerate(shape)
         if text == name or text.endswith(f"*{name}") or text.startswith(f"{name}*")
     ]
+
+
+def setting_of(probed, sizes: list[list[int]]) -> list[int] | None:
+    """The value of every symbol in a call of these sizes; None where the call does not fit the symbols."""
+    setting = []
+    for symbol in probed.symbols:
+        seen = [
+            sizes[leaf][axis] // int(text.removesuffix(f"*{symbol.name}") if "*" in text else 1)
+            for leaf, shape in enumerate(probed.shapes)
+            for axis, text in enumerate(shape)
+            if text == symbol.name or (text.endswith(f"*{symbol.name}") and text.split("*")[0].isdigit())
+        ]
+        if not seen or not seen[0]:
+            return None
+        setting.append(seen[0])
+    return setting if probed.sizes_at(setting) == sizes else None
 
 
 def reason_of(error: Exception) -> str:

@@ -121,10 +121,10 @@ MISSING = "nothing"
 
 
 def constants(value: Any, path: str = ""):
-    """(path, value) of every number and None outside of caches: what the file will have built in."""
+    """(path, value) of every number, string and None outside of caches: what the file will have built in."""
     if isinstance(value, torch.Tensor) or kind_of(value) is not Kind.NOT:
         return
-    if isinstance(value, (type(None), bool, int, float, complex, torch.dtype)):
+    if isinstance(value, (type(None), bool, int, float, complex, str, torch.dtype)):
         yield path, value
     elif not isinstance(value, SKIPPED):
         for key, item in children(value) or []:
@@ -151,27 +151,19 @@ def positional_names(model: torch.nn.Module, args: tuple) -> list[str]:
     return names
 
 
-PLAIN = (type(None), bool, int, float, complex, torch.dtype, torch.device, torch.Tensor)
+PLAIN = (type(None), bool, int, float, complex, str, torch.dtype, torch.device, torch.Tensor)
 
 
 def check_kinds(value: Any, path: str = "") -> None:
-    """Strings and objects that nothing knows how to take apart are refused, with their path."""
-    if isinstance(value, str):
-        raise InvalidInput(
-            "[export] Expected tensors, numbers, None or containers of them as inputs, got the string "
-            ""
-            f"{value[:40]!r} at "
-            f"{path or 'the top'}. Bind it with functools.partial or a wrapper module: a string cannot be an "
-            ""
-            "ONNX input."
-        )
+    """Objects that nothing knows how to take apart are refused, with their path."""
     if isinstance(value, (*PLAIN, *SKIPPED)) or kind_of(value) is not Kind.NOT:
         return
     inner = children(value)
     if inner is None:
         raise InvalidInput(
-            f"[export] Expected tensors, numbers, None or containers of them as inputs, got {type(value).__name__} at "
-            f"{path or 'the top'}. Register the class with torch.utils._pytree.register_pytree_node."
+            "[export] Expected tensors, numbers, strings, None or containers of them as inputs, got "
+            f"{type(value).__name__} at {path or 'the top'}. "
+            "Register the class with torch.utils._pytree.register_pytree_node."
         )
     for key, item in inner:
         check_kinds(item, f"{path}.{key}" if path else str(key))
@@ -237,6 +229,21 @@ def counts(tensor: torch.Tensor, axis: int) -> bool:
     return bool((tensor.diff(dim=axis) == 1).all())
 
 
+def other_integers(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Copies with other integers that are likely as valid: in another order, and smaller. None of a mask."""
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or not tensor.numel():
+        return []
+    if int(tensor.max()) <= 1 and int(tensor.min()) >= 0:
+        return []
+    smaller = [torch.where(tensor > least, tensor - least, tensor) for least in (1, 2)]
+    moved = [tensor.flip(-1), tensor.roll(1, 0)] if tensor.dim() else []
+    found: list[torch.Tensor] = []
+    for other in [*moved, *smaller]:
+        if not torch.equal(other, tensor) and not any(torch.equal(other, f) for f in found):
+            found.append(other)
+    return found
+
+
 def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     """Other data of the same kind, for checking: noise in proportion on floats, the rows of integers in another order,
     the last places of a mask of ones cleared in its first row. Positions stay as they are.
@@ -259,3 +266,12 @@ def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
         return changed
     order = torch.randperm(tensor.shape[-1], generator=generator)
     return tensor.index_select(-1, order).clone()
+
+
+def rounded_otherwise(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+    """Floats moved by up to one rounding step each; everything else as it is."""
+    if not tensor.is_floating_point():
+        return tensor.clone()
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
+    return (tensor.double() * (1 + noise * torch.finfo(tensor.dtype).eps)).to(tensor.dtype)

@@ -15,8 +15,9 @@ import torch
 from fairlead import _core
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import requests
-from fairlead.fixes import Fixes, reason_of
-from fairlead.inputs import Call, base_call, normalise, resized
+from fairlead.exported_program import ProgramExport, check_tracer, is_program
+from fairlead.fixes import Fixes, reason_of, setting_of
+from fairlead.inputs import Call, base_call, constants, normalise, other_integers, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.report.failure import explain
@@ -75,10 +76,11 @@ class Progress:
 
 
 def export(
-    model: torch.nn.Module,
-    inputs: Any,
+    model: Any,
+    inputs: Any = None,
     path: str | os.PathLike | None = None,
     *,
+    tracer: str = "observe",
     dynamic_shapes: Any = None,
     input_names: list[str] | None = None,
     output_names: list[str] | None = None,
@@ -93,9 +95,11 @@ def export(
 ) -> ExportResult:
     """Exports a PyTorch module to ONNX with every dimension dynamic that the model lets vary.
 
-    model: the module, in eval mode, on the CPU.
+    model: the module, in eval mode, on the CPU; or a program of torch.export, or the name of a .pt2 file with one:
+        then export(program, path), with no inputs.
     inputs: one example call (a tuple of positional or a dict of named arguments), or a list of several.
     path: the .onnx file; large weights go to path + ".data". None leaves no file: the result's model can be written.
+    tracer: "observe" runs the model at several sizes and records it; "torch.export" traces it symbolically first.
     dynamic_shapes: as torch.export takes them; None finds out by itself. What is not mentioned stays fixed.
     input_names, output_names: names of the file's inputs and outputs, in order; by default the flat paths of the
         tensors (`input_ids`, `past_key_values.0.key`, `present.0.key`, `logits`).
@@ -114,13 +118,27 @@ def export(
     show = (
         progress if callable(progress) else (lambda what: print(f"fairlead: {what}", flush=True)) if progress else None
     )
-    return _Export(model, inputs, path, locals_of(locals()), Progress(show)).run()
+    options = locals_of(locals())
+    check_tracer(tracer)
+    if is_program(model):
+        path = inputs if path is None else path
+        return _Export(model, None, path, options, Progress(show)).run_program()
+    job = _Export(model, inputs, path, options, Progress(show))
+    return job.run_program() if tracer == "torch.export" else job.run()
 
 
 def locals_of(values: dict) -> dict:
     names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
              "optimize", "notes")  # fmt: skip
     return {name: values[name] for name in names}
+
+
+@dataclass
+class Runs:
+    """Recorded runs of one program, and the value of every symbol in each."""
+
+    numbers: list[int]
+    values: list[list[int]]
 
 
 class _Export:
@@ -147,6 +165,20 @@ class _Export:
             finally:
                 self.discard()
 
+    def run_program(self) -> ExportResult:
+        """The second way in: a program that torch.export made, or is asked to make."""
+        start = time.perf_counter()
+        self.final = self.path is not None
+        with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+            self.path = check_request(self.model, self.path if self.final else f"{folder}/model.onnx", self.options)
+            try:
+                found = ProgramExport(self).run(start)
+            finally:
+                self.discard()
+        return ExportResult(
+            path=self.path if self.final else "", timings=self.progress.timings, opset=self.options["opset"], **found
+        )
+
     def discard(self) -> None:
         if self.staged is not None:
             self.staged.discard()
@@ -170,32 +202,104 @@ class _Export:
         smallest, blamed = getattr(error, "smallest", False), getattr(error, "blamed", [])
         if isinstance(error, _core.Discrepancy):
             return self.fixes.solve_for(error)
+        if isinstance(error, _core.Diverged) and probed.base_parted and not getattr(error, "values", None):
+            # The example itself: at its sizes of 1 the model executes another program than at larger ones.
+            ones = setting_of(probed, [list(t.shape) for t in self.call.tensors]) or []
+            blamed = [k for k, size in enumerate(ones) if size == 1]
         if isinstance(error, _core.Unsolved) and self.fixes.wrong:
             return self.fixes.give_up(probed)
         if smallest:
-            learnt = [self.fixes.raise_minimum(probed, k, reason) for k in blamed]
+            learnt = [self.fixes.raise_minimum(probed, k, self.smallest_alike(k), reason) for k in blamed]
             return any(learnt)
-        if isinstance(error, _core.Unsolved):  # the first symbol without which every integer is solved
-            symbols = range(len(probed.symbols))
-            blamed = [k for k in symbols if self.solved_without(k)][:1] or symbols
+        if isinstance(error, _core.Unsolved):
+            blamed = self.unsolved_symbols()
         learnt = [self.fixes.fix(probed, k, reason) for k in blamed]
         return any(learnt)
 
-    def runs(self, session: RecordingSession, probed) -> tuple[list[int], list[list[int]]]:
-        """The runs to solve: those of the probing, and those at settings that turned out wrong before."""
-        runs, values = list(probed.runs), list(probed.run_values)
-        for setting in [w.values for w in self.fixes.wrong if len(w.values) == len(probed.symbols)]:
-            args, kwargs = self.call.with_tensors(self.tensors_at(probed.sizes_at(setting)))
-            outcome = session.run(args, kwargs, probed.runs[0])
-            if outcome.ok:
-                runs.append(outcome.run)
-                values.append(setting)
-        return runs, values
+    def smallest_alike(self, k: int) -> int:
+        """The smallest size of symbol k, at least 2, at which the model still executes the same operators."""
+        probed = self.probed
+        differs, alike = 1, max(2, probed.symbols[k].tried[0])
+        with self.session as session:
+            while alike - differs > 1:
+                tried = (alike + differs) // 2
+                setting = list(probed.run_values[0])
+                setting[k] = tried
+                args, kwargs = self.call.with_tensors(self.tensors_at(probed.sizes_at(setting)))
+                if session.run(args, kwargs, probed.runs[0]).ok:
+                    alike = tried
+                else:
+                    differs = tried
+        return alike
 
-    def solved_without(self, k: int) -> bool:
-        """Whether the runs in which symbol k kept its size have an expression for every integer."""
+    def runs(self, session: RecordingSession, probed) -> Runs:
+        """The runs to solve: those of the probing, those of further calls with their values, and those at settings
+        that turned out wrong before."""
+        runs = Runs(list(probed.runs), list(probed.run_values))
+        for call in self.calls:
+            setting = (
+                None if call is self.call else setting_of(probed, [list(call.tensor(n).shape) for n in self.call.names])
+            )
+            if setting is not None:
+                self.add_run(session, runs, setting, [call.tensor(n).clone() for n in self.call.names])
+        for setting in [w.values for w in self.fixes.wrong if len(w.values) == len(probed.symbols)]:
+            self.add_run(session, runs, setting, self.tensors_at(probed.sizes_at(setting)))
+        return runs
+
+    def with_other_values(self, session: RecordingSession, probed, runs: Runs) -> Runs:
+        """More runs, with other integers in one input at a time: what the model reads from them becomes a symbol."""
+        more = Runs(list(runs.numbers), list(runs.values))
+        base = probed.run_values[0]
+        for k, tensor in enumerate(self.tensors_at(probed.sizes_at(base))):
+            for other in other_integers(tensor):
+                tensors = self.tensors_at(probed.sizes_at(base))
+                tensors[k] = other
+                self.add_run(session, more, base, tensors)
+        return more
+
+    def add_run(self, session: RecordingSession, runs: Runs, setting: list[int], tensors: list[torch.Tensor]) -> None:
+        """Records one more run where the model accepts it and executes the same operators."""
+        args, kwargs = self.call.with_tensors(tensors)
+        outcome = session.run(args, kwargs, runs.numbers[0])
+        if outcome.ok:
+            runs.numbers.append(outcome.run)
+            runs.values.append(list(setting))
+
+    def program(self, session: RecordingSession, probed, names: list[str]):
+        """The solved program. Where it goes by values that were read, runs with other values are tried as well."""
+
+        def solved(runs: Runs):
+            return _core.build_program(
+                session.core, runs.numbers, [s.name for s in probed.symbols], runs.values,
+                self.input_names, probed.shapes, names, self.options["optimize"],
+            )  # fmt: skip
+
+        runs = self.runs(session, probed)
+        program = solved(runs)
+        if not any(kind == "read" for kind, *_ in program.assumptions):
+            return program
+        more = self.with_other_values(session, probed, runs)
+        if len(more.numbers) == len(runs.numbers):
+            return program
+        try:
+            return solved(more)
+        except (_core.Unsolved, _core.Diverged):  # what follows from them is not one expression: they stay assumed
+            return program
+
+    def unsolved_symbols(self) -> list[int]:
+        """Symbols without which every integer is solved: all but those that can be let free one after the other."""
+        symbols = range(len(self.probed.symbols))
+        fixed = set(symbols)
+        for k in symbols:
+            if self.solved_without(fixed - {k}):
+                fixed.remove(k)
+        return sorted(fixed)
+
+    def solved_without(self, fixed: set[int]) -> bool:
+        """Whether the runs in which these symbols kept their sizes have an expression for every integer."""
         probed, session = self.probed, self.session
-        keep = [r for r, values in enumerate(probed.run_values) if values[k] == probed.run_values[0][k]]
+        base = probed.run_values[0]
+        keep = [r for r, values in enumerate(probed.run_values) if all(values[k] == base[k] for k in fixed)]
         try:
             _core.build_program(
                 session.core, [probed.runs[r] for r in keep], [s.name for s in probed.symbols],
@@ -215,15 +319,11 @@ class _Export:
             count = session.core.op_count(probed.runs[0])
             with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"):
                 names = self.names(session, probed)
-                runs, values = self.runs(session, probed)
-                program = _core.build_program(
-                    session.core, runs, [s.name for s in probed.symbols], values,
-                    self.input_names, probed.shapes, names, self.options["optimize"],
-                )  # fmt: skip
+                program = self.program(session, probed, names)
             contract = self.contract(program, probed, names)
             self.refuse_assumptions(contract)
             with self.progress.stage("lower", "lowering to ONNX"):
-                model = program.lower(self.options["opset"])
+                model = program.lower(self.options["opset"], self.fixes.bounds(probed))
                 model.add_metadata("fairlead.contract", contract.text(checked=False))
             with self.progress.stage("write", f"writing {self.path}"):
                 staged = self.staged = model.write(self.path, self.options["external_data"])
@@ -344,7 +444,15 @@ class _Export:
         contract.assumptions = merged(program.assumptions)
         contract.ignored = list(program.ignored_inputs)
         contract.written = list(program.written_inputs)
+        contract.notes += [
+            f"{path} = {value!r} is built into the file"
+            for path, value in constants(self.call.named)
+            if isinstance(value, str)
+        ]
         contract.notes += [*self.options["notes"], *self.fixes.notes]
+        contract.notes += [
+            f"the file refuses {s.name} above {s.max}: there {s.reason}" for s in probed.symbols if s.other_above
+        ]
         return contract
 
     def refuse_assumptions(self, contract: Contract) -> None:

@@ -43,6 +43,8 @@ def check_request(model: Any, path: Any, options: dict) -> str:
 
 
 def check_model(model: Any) -> None:
+    if isinstance(model, (torch.export.ExportedProgram, str, os.PathLike)):
+        return  # a program, or the name of a file with one: what is wrong with it the reader says
     if not isinstance(model, torch.nn.Module):
         what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         advice = "Make an object of it first." if isinstance(model, type) else "Wrap functions in a module."

@@ -16,6 +16,7 @@
 #include "fairlead/passes/dead_code.h"
 #include "fairlead/passes/passes.h"
 #include "fairlead/trace/program.h"
+#include "program_handle.h"
 #include "recorder.h"
 
 namespace fairlead::python {
@@ -23,11 +24,6 @@ namespace fairlead::python {
 using namespace nb::literals;
 
 namespace {
-
-// The program with the expressions' pool; keeps the recorder alive, whose runs hold the constants.
-struct ProgramHandle {
-  Program program;
-};
 
 struct ModelHandle {
   onnx::Model model;
@@ -81,10 +77,20 @@ nb::list ignored_inputs(const ProgramHandle& h) {
     if (a.kind == ArgKind::kValue) used[a.value] = true;
     for (const Arg& item : a.items) self(self, item);
   };
-  for (const Node& node : graph.nodes) {
+  for_each_node(graph.nodes, [&](const Node& node) {
     for (const Arg& a : node.args) use(use, a);
-  }
+    for (const Body& body : node.bodies) {
+      for (const ValueId id : body.outputs) used[id] = true;
+    }
+  });
   for (const ValueId id : graph.outputs) used[id] = true;
+  // Values that the model read decide sizes.
+  for (std::size_t k = 0; k < graph.symbol_sources.size(); ++k) {
+    const SymbolSource& source = graph.symbol_sources[k];
+    if (source.value != kNoValue && graph.pool->symbols()[k].kind == SymbolKind::kRead) {
+      used[source.value] = true;
+    }
+  }
   nb::list names;
   for (const ValueId id : graph.inputs) {
     if (!used[id]) names.append(graph.values[id].name);
@@ -92,10 +98,14 @@ nb::list ignored_inputs(const ProgramHandle& h) {
   return names;
 }
 
-std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset) {
+using BoundsTuple = std::tuple<std::string, std::int64_t, std::int64_t>;  // symbol, min, max
+
+std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset,
+                                   const std::vector<BoundsTuple>& bounds) {
   nb::gil_scoped_release release;
   onnx::LowerOptions options;
   options.opset = opset;
+  for (const auto& [symbol, min, max] : bounds) options.bounds.push_back({symbol, min, max});
   auto handle =
       std::make_unique<ModelHandle>(ModelHandle{onnx::lower_graph(h.program.graph, options)});
   handle->model.producer_version = FAIRLEAD_VERSION;
@@ -151,11 +161,11 @@ void init_export(nb::module_& m) {
             for (const Assumption& a : h.program.assumptions) {
               list.append(nb::make_tuple(a.kind, a.what, a.module, a.source));
             }
-            for (const Node& node : h.program.graph.nodes) {
-              if (!node.random) continue;
+            for_each_node(h.program.graph.nodes, [&](const Node& node) {
+              if (!node.random) return;
               list.append(nb::make_tuple("random", node.op + " draws random numbers",
                                          std::string(node.module), std::string(node.source)));
-            }
+            });
             return list;
           })
       .def_prop_ro("written_inputs",
@@ -177,7 +187,8 @@ void init_export(nb::module_& m) {
       .def(
           "text", [](const ProgramHandle& h) { return to_text(h.program.graph); },
           "The program, one line per node.")
-      .def("lower", &lower, "opset"_a, nb::keep_alive<0, 1>());
+      .def("lower", &lower, "opset"_a, "bounds"_a = std::vector<BoundsTuple>{},
+           nb::keep_alive<0, 1>());
   nb::class_<ModelHandle>(m, "Model", "An ONNX model in memory.")
       .def_prop_ro("node_count", [](const ModelHandle& h) { return h.model.graph.nodes.size(); })
       .def_prop_ro("operators", &operators)

@@ -9,6 +9,7 @@ void init_export(nb::module_& m);
 void init_lowering(nb::module_& m);
 void init_observe(nb::module_& m);
 void init_probe(nb::module_& m);
+void init_pt2(nb::module_& m);
 void init_reader(nb::module_& m);
 void init_record(nb::module_& m);
 void init_report(nb::module_& m);
@@ -23,6 +24,7 @@ NB_MODULE(_core, m) {
   fairlead::python::init_record(m);
   fairlead::python::init_probe(m);
   fairlead::python::init_export(m);
+  fairlead::python::init_pt2(m);
   fairlead::python::init_lowering(m);
   fairlead::python::init_reader(m);
   fairlead::python::init_verify(m);

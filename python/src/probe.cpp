@@ -46,7 +46,10 @@ void init_probe(nb::module_& m) {
       .def_ro("name", &ProbedSymbol::name)
       .def_ro("tried", &ProbedSymbol::tried)
       .def_ro("min", &ProbedSymbol::min)
-      .def_ro("max", &ProbedSymbol::max);
+      .def_ro("max", &ProbedSymbol::max)
+      .def_ro("other_above", &ProbedSymbol::other_above)
+      .def_ro("other_below", &ProbedSymbol::other_below)
+      .def_ro("reason", &ProbedSymbol::reason);
   nb::class_<FixedDim>(m, "FixedDim")
       .def_ro("leaf", &FixedDim::leaf)
       .def_ro("axis", &FixedDim::axis)

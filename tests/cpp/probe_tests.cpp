@@ -274,13 +274,24 @@ TEST_CASE("sizes that come in multiples are multiples of a symbol") {
   CHECK(shapes_text(model, result) == "x[12*batch, 8]");
 }
 
-TEST_CASE("a branch on size fixes the dimension") {
+TEST_CASE("below a branch the dimension varies up to its size") {
   FakeModel model = one_size(3);
   model.path = [](const Sizes& s) { return s[0][0] > 4 ? "large" : "small"; };
   const ProbeResult result = model.probe();
+  CHECK(shapes_text(model, result) == "x[batch, 8]");
+  CHECK(fixed_text(model, result) == "x:1=8 (expected 8 features)");
+  REQUIRE(result.symbols.size() == 1);
+  CHECK(result.symbols[0].max == 3);
+  CHECK(result.symbols[0].other_above);
+  CHECK(result.symbols[0].reason == "path large instead of small");
+}
+
+TEST_CASE("a path of its own at every size fixes the dimension") {
+  FakeModel model = one_size(3);
+  model.path = [](const Sizes& s) { return std::to_string(s[0][0]); };
+  const ProbeResult result = model.probe();
   CHECK(shapes_text(model, result) == "x[3, 8]");
-  CHECK(fixed_text(model, result) ==
-        "x:0=3 (path large instead of small); x:1=8 (expected 8 features)");
+  CHECK(fixed_text(model, result) == "x:0=3 (path 5 instead of 3); x:1=8 (expected 8 features)");
   CHECK(result.symbols.empty());
   CHECK(result.runs.size() == 1);
 }

@@ -114,8 +114,6 @@ class Slots:
 @pytest.mark.parametrize(
     ("inputs", "text"),
     [
-        ((X, "fast"), "got the string 'fast' at more_1. Bind it with functools.partial or a wrapper module"),
-        ((X, {"modes": ["fast"]}), "got the string 'fast' at more_1.modes.0."),
         ((X, Slots()), "got Slots at more_1. Register the class with torch.utils._pytree.register_pytree_node."),
         ((X, [{"it": Slots()}]), "got Slots at more_1.0.it."),
         (

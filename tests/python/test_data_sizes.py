@@ -109,8 +109,41 @@ def cut_at(x, n):
     return x[:k], x[k:]
 
 
-@pytest.mark.xfail(reason="of further calls only the sizes are recorded, not the values", strict=False)
 @pytest.mark.parametrize("fn", [longest, cut_at], ids=lambda f: f.__name__)
 def test_read_integers(fn, tmp_path):
     calls = [(X, torch.tensor([3, 2])), (X, torch.tensor([5, 4])), (X, torch.tensor([2, 1]))]
     agree_at(fn, calls, [(X, torch.tensor([4, 1])), (X, torch.tensor([6, 6]))], tmp_path)
+
+
+@pytest.mark.parametrize("fn", [longest, cut_at], ids=lambda f: f.__name__)
+def test_read_integers_of_one_example(fn, tmp_path):
+    """Other integers than the example's are tried by the export itself."""
+    agree_at(fn, (X, torch.tensor([6, 4])), [(X, torch.tensor([4, 1])), (X, torch.tensor([3, 6]))], tmp_path)
+
+
+def patches(x, grid):
+    """Images of rows * columns patches, one after the other, each summed by row."""
+    sums = []
+    for image, (rows, columns) in zip(x.split(grid.prod(-1).tolist()), grid.tolist(), strict=True):
+        sums.append(image.view(rows, columns, -1).sum(1))
+    return torch.cat(sums)
+
+
+def test_image_grids(tmp_path):
+    grids = [torch.tensor(g) for g in ([[2, 3], [4, 2]], [[3, 2], [2, 4]], [[1, 6], [8, 1]], [[2, 4], [3, 2]])]
+    x = torch.randn(14, 5)
+    agree_at(patches, (x, grids[0]), [(x, g) for g in grids], tmp_path)
+
+
+class Modes(torch.nn.Module):
+    def forward(self, x, mode="plain"):
+        return x * 2 if mode == "double" else x
+
+
+def test_strings_are_built_in_and_the_contract_says_so(tmp_path):
+    result = fairlead.export(Modes().eval(), {"x": X, "mode": "double"}, tmp_path / "model.onnx")
+    assert "mode = 'double' is built into the file" in result.contract.notes
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
+    torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": X.numpy()})[0]), X * 2)
+    with pytest.raises(fairlead.InvalidInput, match="mode = double in call 0 and plain in call 1"):
+        fairlead.export(Modes().eval(), [{"x": X, "mode": "double"}, {"x": X, "mode": "plain"}], tmp_path / "m.onnx")

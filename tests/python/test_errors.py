@@ -62,15 +62,32 @@ def branch_on_size(x):
     return x + 1
 
 
-def test_a_branch_on_a_size_fixes_the_dimension_and_the_contract_quotes_the_line(tmp_path):
+def test_a_branch_on_a_size_bounds_the_dimension_and_the_contract_quotes_the_line(tmp_path):
     model = Fn(branch_on_size)
+    with untouched(model):
+        result = fairlead.export(model, (X,), tmp_path / "model.onnx")
+    assert result.contract.inputs[0]["shape"] == ["batch", "x_dim_1"]
+    (note,) = result.contract.notes
+    assert note == (
+        f"the file refuses batch above 3: there the model executes aten.mul.Tensor at "
+        f"{line_of(branch_on_size, 'x * 2')} where it executed aten.add.Tensor at {line_of(branch_on_size, 'x + 1')}"
+    )
+    assert note in str(result.contract)
+
+
+def loop_over_a_size(x):
+    return torch.stack([row * 2 for row in x])
+
+
+def test_a_loop_over_a_size_fixes_the_dimension_and_the_contract_quotes_the_line(tmp_path):
+    model = Fn(loop_over_a_size)
     with untouched(model):
         result = fairlead.export(model, (X,), tmp_path / "model.onnx")
     assert result.contract.inputs[0]["shape"] == ["3", "x_dim_1"]
     (fixed,) = result.contract.fixed
-    assert fixed["reason"] == (
-        f"the model executes aten.mul.Tensor at {line_of(branch_on_size, 'x * 2')} "
-        f"where it executed aten.add.Tensor at {line_of(branch_on_size, 'x + 1')}"
+    line = line_of(loop_over_a_size, "row * 2")
+    assert (
+        fixed["reason"] == f"the model executes aten.unbind.int at {line} where it executed aten.unbind.int at {line}"
     )
     assert f"axis 0 of x = 3: {fixed['reason']}" in str(result.contract)
 
@@ -98,8 +115,8 @@ def test_a_branch_that_only_the_check_meets_bounds_the_dimension_with_both_lines
     # Probed at 7 and more, where it never branches; the check at 1 does.
     result = fairlead.export(Fn(branch_on_size), (torch.rand(7, 4),), tmp_path / "model.onnx")
     least = result.contract.symbols[0]["min"]
-    assert 5 <= least <= 7, "the smallest size that ran"
-    note = f"batch is at least {least}: at batch = 1, x_dim_1 = 1 it {only_the_check_meets()}"
+    assert least == 5, "the smallest size at which it executes the same operators"
+    note = f"the file refuses batch below {least}: at batch = 1, x_dim_1 = 1 it {only_the_check_meets()}"
     assert result.contract.notes == [note]
     assert f"allowed {least} to any" in str(result.contract)
 

@@ -21,6 +21,7 @@ TESTS = [
     "test_observer_weaknesses.py",
     "test_onnx_exporter.py",
     "test_decompose.py",
+    "test_patches.py",
 ]
 LACKS = "from fairlead.caches import describe_support; print(describe_support())"
 

@@ -100,9 +100,17 @@ Dtype comparable(Lowering& b, std::initializer_list<std::size_t> arguments) {
   return d == Dtype::kBool ? Dtype::kInt32 : d;
 }
 
+// Without edges every place is 0; ONNX Runtime's ReduceSum leaves an empty dimension in place.
+bool no_edges(Lowering& b, std::size_t edges) {
+  if (!is_const(b.shape(edges).back(), 0)) return false;
+  b.result(b.expand(b.scalar(0, b.out_dtype()), {}, b.out_shape()));
+  return true;
+}
+
 // aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False,
 //   bool right=False, str? side=None, Tensor? sorter=None) -> Tensor
 void lower_searchsorted(Lowering& b) {
+  if (no_edges(b, 0)) return;
   const Dtype d = comparable(b, {0, 1});
   Val edges = b.in(0, d);
   if (b.has(5)) {
@@ -119,6 +127,7 @@ void lower_searchsorted(Lowering& b) {
 
 // aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False)
 void lower_bucketize(Lowering& b) {
+  if (no_edges(b, 1)) return;
   const Dtype d = comparable(b, {0, 1});
   const Val values = b.in(0, d);
   const Val column = b.is_tensor(0) && b.rank(0) > 0 ? b.unsqueeze(values, {-1}) : values;

@@ -113,7 +113,39 @@ void lower_pow_scalar(Lowering& b) {
   b.result(node("Pow", arg(b), arg(b, 1)));
 }
 
-void lower_pow(Lowering& b) { b.result(node("Pow", arg(b), arg(b, 1))); }
+// The largest element of a constant tensor of int64 that is nowhere negative; -1 where unknown.
+std::int64_t largest_of(const TensorData* data) {
+  if (data == nullptr || data->dtype != Dtype::kInt64 || data->dims.size() > 1) return -1;
+  if (!data->strides.empty() && data->strides[0] != 1) return -1;
+  const auto* values = reinterpret_cast<const std::int64_t*>(
+      data->owned != nullptr ? data->owned->data() : data->data);
+  const std::int64_t n = data->dims.empty() ? 1 : data->dims[0];
+  std::int64_t largest = 0;
+  for (std::int64_t k = 0; k < n; ++k) {
+    if (values[k] < 0) return -1;
+    largest = std::max(largest, values[k]);
+  }
+  return largest;
+}
+
+// x^n for whole numbers by squaring, as PyTorch does it: exact, and beyond 64 bits wrapped around.
+void lower_pow(Lowering& b) {
+  const Dtype d = b.out_dtype();
+  const Num x = arg(b), n = arg(b, 1);
+  if (d != Dtype::kInt64 && d != Dtype::kInt32) return b.result(node("Pow", x, n));
+  const std::int64_t largest = largest_of(b.data_of(n));
+  const bool known = largest >= 0 && largest < 64;
+  Num square = x, power = x.is(1), rest = n;
+  for (std::int64_t left = known ? largest : 63; left > 0; left >>= 1) {
+    power = power * where(node("Mod", rest, 2) == 1.0, square, x.is(1));
+    if (left == 1) break;
+    square = square * square;
+    rest = rest / 2.0;
+  }
+  if (known && largest > 0) return b.result(power);
+  const Num small{&b, b.op("And", {n >= 0.0, n < 64.0})};
+  b.result(where(small, power, node("Pow", x, n)));
+}
 
 // aten::float_power computes in float64
 void lower_float_power(Lowering& b) {
@@ -214,7 +246,8 @@ void lower_heaviside(Lowering& b) {
   b.result(where(x == 0.0, arg(b, 1), cast(x > 0.0, x.dtype())));
 }
 
-constexpr std::string_view kWhole = "integers exact up to 2^53 where the exponent is a tensor";
+constexpr std::string_view kWhole =
+    "integers exact up to 2^53 where the exponent is 64 or more, or negative";
 
 constexpr OpRow kRows[] = {
     {"aten.add.Scalar", lower_add<false, 0, 1>, "Add", ""},

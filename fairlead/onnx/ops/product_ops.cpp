@@ -97,6 +97,20 @@ void lower_euclidean_dist(Lowering& b) {
   b.result(node("Sqrt", max(squares - 2.0 * matmul(x, turned), 0)));
 }
 
+// aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor
+void lower_einsum(Lowering& b) {
+  const std::string equation(b.text(0));
+  for (const char c : equation) {
+    // Letters of both cases are different in PyTorch and not in every runtime.
+    if (c >= 'A' && c <= 'Z') b.unsupported("an equation with capital letters");
+  }
+  const Dtype wide =
+      dtype_size(b.out_dtype()) < 4 && is_float(b.out_dtype()) ? Dtype::kFloat32 : b.out_dtype();
+  Inputs inputs = b.ins(1);
+  for (Val& v : inputs) v = b.cast(v, wide);
+  b.result(b.op("Einsum", inputs, {attr("equation", std::string_view(equation))}));
+}
+
 constexpr OpRow kRows[] = {
     {"aten._cdist_forward.default", lower_cdist, "Sub, ReduceL2", ""},
     {"aten._euclidean_dist.default", lower_euclidean_dist, "MatMul, Sqrt in float64", ""},
@@ -106,6 +120,7 @@ constexpr OpRow kRows[] = {
     {"aten.cdist.default", lower_cdist, "Sub, ReduceL2", ""},
     {"aten.cross.default", lower_cross, "Gather, Mul, Sub", ""},
     {"aten.dist.default", lower_dist, "Sub, ReduceL2", ""},
+    {"aten.einsum.default", lower_einsum, "Einsum", "equations of small letters"},
     {"aten.ger.default", lower_outer, "Unsqueeze, Mul", ""},
     {"aten.linalg_cross.default", lower_cross, "Gather, Mul, Sub", ""},
     {"aten.outer.default", lower_outer, "Unsqueeze, Mul", ""},

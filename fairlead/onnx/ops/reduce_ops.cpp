@@ -37,7 +37,31 @@ Num reduced(Lowering& b, std::string_view op, Val v, const Axes& axes, bool keep
   return {&b, b.rank(0) == 0 ? v : b.reduce(op, v, axes, keepdim)};
 }
 
+// A few integers are combined one by one: ONNX Runtime's ReduceSum and ReduceProd round them to
+// double. Absent where there are more, or along several axes.
+Val one_by_one(Lowering& b, std::string_view op, Val x, const Axes& axes, bool keepdim) {
+  const Expr n = count(b, axes);
+  if (b.rank(0) == 0 || axes.size() != 1 || !is_integer(b.dtype_of(x))) return {};
+  if (!is_const(n) || n->value < 1 || n->value > 8) return {};
+  Val y;
+  for (std::int64_t k = 0; k < n->value; ++k) {
+    const Val part = b.op("Gather", {x, b.size_scalar(b.expr(k))}, {attr("axis", axes[0])});
+    y = k == 0 ? part : b.op(op, {y, part});
+  }
+  return keepdim ? b.unsqueeze(y, axes) : y;
+}
+
 // aten::sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None)
+template <int kDim, std::size_t kKeep>
+void lower_sum(Lowering& b) {
+  const Axes axes = axes_or_all(b, kDim);
+  const Val x = b.in(0, b.out_dtype());
+  // What was narrower before cannot be large.
+  const Val few =
+      b.dtype(0) == Dtype::kInt64 ? one_by_one(b, "Add", x, axes, b.flag(kKeep)) : Val{};
+  b.result(few.present() ? few : reduced(b, "ReduceSum", x, axes, b.flag(kKeep)).v);
+}
+
 template <OpName kOp, int kDim, std::size_t kKeep>
 void lower_reduce(Lowering& b) {
   b.result(reduced(b, kOp.text, b.in(0, b.out_dtype()), axes_or_all(b, kDim), b.flag(kKeep)));
@@ -53,24 +77,12 @@ void lower_mean(Lowering& b) {
 }
 
 // aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
-//
-// A few integers are multiplied one by one: ONNX Runtime's ReduceProd rounds them to double.
 template <int kDim, std::size_t kKeep>
 void lower_prod(Lowering& b) {
-  const Dtype d = b.out_dtype();
   const Axes axes = axes_or_all(b, kDim);
-  const Val x = b.in(0, d);
-  const Expr n = count(b, axes);
-  if (b.rank(0) > 0 && axes.size() == 1 && is_integer(d) && is_const(n) && n->value >= 1 &&
-      n->value <= 8) {
-    Num y = {&b, {}};
-    for (std::int64_t k = 0; k < n->value; ++k) {
-      const Num part = {&b, b.op("Gather", {x, b.size_scalar(b.expr(k))}, {attr("axis", axes[0])})};
-      y = k == 0 ? part : y * part;
-    }
-    return b.result(b.flag(kKeep) ? b.unsqueeze(y, axes) : y.v);
-  }
-  b.result(reduced(b, "ReduceProd", x, axes, b.flag(kKeep)));
+  const Val x = b.in(0, b.out_dtype());
+  const Val few = one_by_one(b, "Mul", x, axes, b.flag(kKeep));
+  b.result(few.present() ? few : reduced(b, "ReduceProd", x, axes, b.flag(kKeep)).v);
 }
 
 // aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)
@@ -159,7 +171,8 @@ void lower_nanmean(Lowering& b) {
 }
 
 constexpr std::size_t kNone = 99;
-constexpr std::string_view kSums = "int64 beyond 2^53 is rounded by ONNX Runtime";
+constexpr std::string_view kSums =
+    "int64 beyond 2^53 is rounded by ONNX Runtime where more than 8 are combined";
 constexpr std::string_view kNans = "a NaN among numbers may be passed over by ONNX Runtime";
 using enum Spread;
 
@@ -194,8 +207,8 @@ constexpr OpRow kRows[] = {
     {"aten.std_mean.default", lower_var<kStdMean, -1, 1, kNone>,
      "ReduceMean, ReduceSumSquare, Sqrt", ""},
     {"aten.std_mean.dim", lower_var<kStdMean, 1, 2, 3>, "ReduceMean, ReduceSumSquare, Sqrt", ""},
-    {"aten.sum.default", lower_reduce<"ReduceSum", -1, kNone>, "ReduceSum", kSums},
-    {"aten.sum.dim_IntList", lower_reduce<"ReduceSum", 1, 2>, "ReduceSum", kSums},
+    {"aten.sum.default", lower_sum<-1, kNone>, "ReduceSum", kSums},
+    {"aten.sum.dim_IntList", lower_sum<1, 2>, "ReduceSum", kSums},
     {"aten.var.correction", lower_var<kVar, 1, 2, 3>, "ReduceMean, ReduceSumSquare", ""},
     {"aten.var.default", lower_var<kVar, -1, 1, kNone>, "ReduceMean, ReduceSumSquare", ""},
     {"aten.var.dim", lower_var<kVar, 1, 2, 3>, "ReduceMean, ReduceSumSquare", ""},

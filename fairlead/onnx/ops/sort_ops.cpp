@@ -1,6 +1,7 @@
 // Orders and places of extremes.
 #include <algorithm>
 #include <limits>
+#include <numeric>
 
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/index_forms.h"
@@ -21,11 +22,66 @@ void both_results(Lowering& b, const Inputs& pair) {
   b.result(1, pair[1]);
 }
 
+// Above this a table of places costs more than it is worth.
+constexpr std::int64_t kMostTied = 4096;
+
+// The order in which PyTorch's CPU kernels put n equal elements, of which the first k are asked
+// for: a router that is still zero sends every token to the experts this names. The kernels are
+// these algorithms of the standard library, so the answer comes from them; `sorted` is whether the
+// k elements are put in order. What is not asked for stays in the order it had.
+std::vector<std::int64_t> order_of_equals(std::int64_t n, std::int64_t k, bool sorted) {
+  std::vector<std::int64_t> places(static_cast<std::size_t>(n));
+  std::iota(places.begin(), places.end(), 0);
+  const auto equal = [](std::int64_t, std::int64_t) { return false; };
+  if (k * 64 <= n) {
+    std::partial_sort(places.begin(), places.begin() + k, places.end(), equal);
+  } else {
+    std::nth_element(places.begin(), places.begin() + k - 1, places.end(), equal);
+    if (sorted) std::sort(places.begin(), places.begin() + k - 1, equal);
+  }
+  std::sort(places.begin() + k, places.end());
+  return places;
+}
+
+std::vector<std::int64_t> order_of_equals(std::int64_t n) {
+  std::vector<std::int64_t> places(static_cast<std::size_t>(n));
+  std::iota(places.begin(), places.end(), 0);
+  std::sort(places.begin(), places.end(), [](std::int64_t, std::int64_t) { return false; });
+  return places;
+}
+
+// TopK puts equal elements in the order of their places: the elements are laid out in `order`
+// before, and the places translated back after.
+Inputs top_k_in_order(Lowering& b, std::int64_t axis, Val k, bool largest,
+                      const std::vector<std::int64_t>& order) {
+  if (std::is_sorted(order.begin(), order.end())) return top_k(b, axis, k, largest);
+  const Val places = b.ints(order);
+  const Val x = b.op("Gather", {ordered(b, b.in(0)), places}, {attr("axis", axis)});
+  const Inputs found = b.ops("TopK", {x, k}, {b.dtype_of(x), Dtype::kInt64},
+                             {attr("axis", axis), attr("largest", largest), attr("sorted", 1)});
+  return {found[0], b.op("Gather", {places, found[1]}, {attr("axis", 0)})};
+}
+
+// The size along the axis, where it is the same in every call, small, and somebody asks for the
+// places; else 0.
+std::int64_t tied_size(Lowering& b, std::int64_t axis) {
+  if (b.rank(0) == 0 || !b.result_used(1)) return 0;
+  const Expr n = b.shape(0)[axis];
+  return is_const(n) && n->value <= kMostTied ? n->value : 0;
+}
+
 // aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True)
 //   -> (Tensor values, Tensor indices)
 void lower_topk(Lowering& b) {
   const std::int64_t axis = b.has(2) ? b.axis(2) : std::max(b.rank(0) - 1, 0);
-  both_results(b, top_k(b, axis, b.dim(b.integer(1)), b.flag(3, true)));
+  const Expr k = b.integer(1);
+  const std::int64_t n = tied_size(b, axis);
+  if (n == 0 || !is_const(k) || k->value < 1 || k->value > n) {
+    both_results(b, top_k(b, axis, b.dim(k), b.flag(3, true)));
+    return;
+  }
+  const auto order = order_of_equals(n, k->value, b.flag(4, true));
+  both_results(b, top_k_in_order(b, axis, b.dim(k), b.flag(3, true), order));
 }
 
 Val size_along(Lowering& b, std::int64_t axis) {
@@ -35,7 +91,8 @@ Val size_along(Lowering& b, std::int64_t axis) {
 // aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)
 void lower_sort(Lowering& b) {
   const std::int64_t axis = b.has(1) ? b.axis(1) : std::max(b.rank(0) - 1, 0);
-  both_results(b, top_k(b, axis, size_along(b, axis), b.flag(2)));
+  const auto order = order_of_equals(tied_size(b, axis));
+  both_results(b, top_k_in_order(b, axis, size_along(b, axis), b.flag(2), order));
 }
 
 // aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)
@@ -170,7 +227,9 @@ constexpr OpRow kRows[] = {
     {"aten.mode.default", lower_mode, "TopK, Equal, ReduceSum", "compares every pair"},
     {"aten.sort.default", lower_sort, "TopK", kNan},
     {"aten.sort.stable", lower_sort_stable, "TopK", kNan},
-    {"aten.topk.default", lower_topk, "TopK", "always sorted; NaN is not ordered"},
+    {"aten.topk.default", lower_topk, "TopK",
+     "always sorted; NaN is not ordered; equal elements as PyTorch's CPU kernel puts a row of "
+     "equals"},
 };
 
 }  // namespace

@@ -6,6 +6,9 @@ from fairlead.caches.register import cache_classes, register_flattening_function
 from fairlead.caches.state import CacheContext, put_together, take_apart
 from fairlead.caches.support import describe_support
 
+# The name that the block has in the project it is known from.
+register_additional_serialization_functions = register_flattening_functions
+
 __all__ = [
     "CacheContext",
     "Kind",
@@ -16,6 +19,7 @@ __all__ = [
     "make_encoder_decoder_cache",
     "make_static_cache",
     "put_together",
+    "register_additional_serialization_functions",
     "register_flattening_functions",
     "take_apart",
 ]

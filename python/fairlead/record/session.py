@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairlead import _core
 from fairlead.leaves import get_leaf_tensors
+from fairlead.record.indexing import CANONICAL
 from fairlead.record.operators import Kept, define, kept_functions
 from fairlead.record.state import ModelState
 from fairlead.record.switches import tracing_switches
@@ -67,6 +68,8 @@ class _Functions(TorchFunctionMode):
         kept = _KEPT.get(func)
         session = self.session
         if kept is None or session.muted or torch._C._functorch.maybe_current_level() is not None:
+            if not session.muted:
+                func = CANONICAL.get(func, func)
             return func(*args, **kwargs) if kwargs else func(*args)
         if kept.check is not None:
             kept.check(*args, **(kwargs or {}))

@@ -4,6 +4,7 @@
 2. The checks in torch.nn.functional that hand a whole function to a function mode: with them off, the modes see the
    functions that are called inside, so that layer_norm within multi_head_attention_forward is seen too.
 3. PyTorch's fused fast path for transformer encoders, which would hide the layer in one operator.
+4. Patches registered for "observe" (fairlead/patches): none of our own, as a recorded run takes real branches.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ def tracing_switches(model: torch.nn.Module):
                     setattr(module, check, _no_mode)
         undo.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
         torch.backends.mha.set_fastpath_enabled(False)
+        from fairlead.patches.apply import apply_patches  # which needs this package
+
+        undo.enter_context(apply_patches("observe"))
         yield
 
 

@@ -1,0 +1,27 @@
+"""Attributes of any object replaced for the length of a block."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from fairlead.patches.slots import put_on, take_off
+
+
+@contextlib.contextmanager
+def patch_attributes(patches: Iterable[tuple[Any, str, Callable[[Any], Any]]]) -> Iterator[None]:
+    """Inside the block each `owner.attribute` is `factory(original)`; put back in reverse order, after errors too.
+
+    >>> with patch_attributes([(model.config, "use_cache", lambda original: False)]):
+    ...     model(input_ids)
+    """
+    with contextlib.ExitStack() as undo:
+        for owner, attribute, factory in patches:
+            undo.callback(take_off, *put_on(owner, attribute, object(), factory))
+        yield
+
+
+def patch_attribute(obj: Any, attribute: str, factory: Callable[[Any], Any]):
+    """The same for one attribute."""
+    return patch_attributes([(obj, attribute, factory)])

@@ -1,0 +1,36 @@
+# Runs fairlead-convert in an empty environment: no Python, no paths.
+#   cmake -DPROGRAM=.../fairlead-convert -DGOLDEN=.../tests/golden -DWORK_DIR=... -P convert_test.cmake
+file(REMOVE_RECURSE ${WORK_DIR})
+file(MAKE_DIRECTORY ${WORK_DIR})
+
+# expect(<exit code> <pattern of what is printed> <arguments>...)
+function(expect code pattern)
+  execute_process(COMMAND env -i ${PROGRAM} ${ARGN} WORKING_DIRECTORY ${WORK_DIR}
+                  RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE error)
+  if(NOT result EQUAL code OR NOT "${output}${error}" MATCHES "${pattern}")
+    message(FATAL_ERROR "fairlead-convert ${ARGN}: expected exit code ${code} and '${pattern}', "
+                        "got ${result} and '${output}${error}'")
+  endif()
+endfunction()
+
+expect(0 "Example:" --help)
+expect(0 "^fairlead-convert [0-9.]+\n$" --version)
+expect(0 "batch: from axis 0 of x; allowed 2 to 64.*mlp.onnx: [0-9]+ nodes" ${GOLDEN}/mlp.pt2 mlp.onnx)
+expect(0 "^$" ${GOLDEN}/control.pt2 control.onnx --quiet --opset 21 --external-data=always)
+expect(0 "higher_order.while_loop" ${GOLDEN}/control.pt2 --text)
+foreach(file mlp.onnx control.onnx)
+  if(NOT EXISTS ${WORK_DIR}/${file})
+    message(FATAL_ERROR "Expected ${file}, got none")
+  endif()
+endforeach()
+expect(1 "^fairlead-convert: .pt2. Could not read 'none.pt2': No such file" none.pt2 x.onnx)
+file(WRITE ${WORK_DIR}/text.pt2 "not an archive")
+expect(1 "^fairlead-convert: .pt2. Expected a zip archive[^\n]*\n$" text.pt2 x.onnx)
+expect(1 "^fairlead-convert: [^\n]*Could not write 'none/x.onnx'[^\n]*\n$" ${GOLDEN}/mlp.pt2 none/x.onnx)
+expect(2 "Expected an opset from 18 to 26, got '7'" ${GOLDEN}/mlp.pt2 x.onnx --opset 7)
+expect(2 "Expected an option that --help lists, got '--fast'" --fast)
+expect(2 "got 0 names")
+if(EXISTS ${WORK_DIR}/x.onnx)
+  message(FATAL_ERROR "Expected no file after an error, got x.onnx")
+endif()
+file(REMOVE_RECURSE ${WORK_DIR})

@@ -1,0 +1,122 @@
+"""Models that execute another program beyond a size: dynamic up to there, and a file that refuses the rest."""
+
+import onnxruntime
+import pytest
+import torch
+
+import fairlead
+
+
+class Chunks(torch.nn.Module):
+    """One chunk of up to 8 rows, then another loop: x is padded to whole chunks, and there is one step per chunk."""
+
+    def forward(self, x):
+        padded = torch.nn.functional.pad(x, (0, 0, 0, -x.shape[1] % 8))
+        state = torch.zeros(x.shape[0], x.shape[2])
+        parts = []
+        for chunk in padded.split(8, 1):
+            parts.append(chunk + state[:, None])
+            state = state + chunk.sum(1)
+        return torch.cat(parts, 1)[:, : x.shape[1]]
+
+
+class Short(torch.nn.Module):
+    """Below three rows there is nothing to smooth."""
+
+    def forward(self, x):
+        if x.shape[1] < 3:
+            return x
+        return (x[:, 2:] + x[:, 1:-1] + x[:, :-2]) / 3
+
+
+class CoversAll(torch.nn.Module):
+    """Slices that cut at some sizes and cover everything at others."""
+
+    def forward(self, x):
+        y = torch.zeros_like(x)
+        y[:, :8] = x[:, :8]
+        return y, x[..., None, :6], x[:9, 0]
+
+
+def ran(path, x):
+    return onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]).run(None, {"x": x.numpy()})
+
+
+def agrees(model, path, x):
+    got = ran(path, x)
+    for g, e in zip(got, fairlead.get_leaf_tensors(model(x)).values(), strict=True):
+        torch.testing.assert_close(torch.from_numpy(g), e)
+
+
+def test_up_to_the_size_of_a_chunk(tmp_path):
+    model, path = Chunks().eval(), tmp_path / "m.onnx"
+    result = fairlead.export(model, (torch.randn(3, 7, 4),), path)
+    for length in (1, 2, 5, 7):
+        agrees(model, path, torch.randn(2, length, 4))
+    with pytest.raises(Exception, match="x_dim_1 is at most 7"):
+        ran(path, torch.randn(2, 9, 4))
+    assert any("the file refuses x_dim_1 above 7" in note for note in result.contract.notes)
+
+
+def test_down_to_the_size_where_the_model_branches(tmp_path):
+    model, path = Short().eval(), tmp_path / "m.onnx"
+    result = fairlead.export(model, (torch.randn(3, 7, 4),), path)
+    for length in (3, 4, 20):
+        agrees(model, path, torch.randn(1, length, 4))
+    with pytest.raises(Exception, match="x_dim_1 is at least 3"):
+        ran(path, torch.randn(1, 2, 4))
+    assert any("the file refuses x_dim_1 below 3" in note for note in result.contract.notes)
+
+
+def test_slices_that_cover_everything_at_some_sizes(tmp_path):
+    model, path = CoversAll().eval(), tmp_path / "m.onnx"
+    fairlead.export(model, (torch.randn(4, 7),), path)
+    for size in (1, 6, 8, 12):
+        agrees(model, path, torch.randn(10, size))
+
+
+class Masked(torch.nn.Module):
+    """Looks up the mask by row: one that is longer than the rows goes unnoticed."""
+
+    def forward(self, x, mask):
+        rows = torch.arange(x.shape[0])
+        steps = [x[k].sum() for k in range(x.shape[0])]
+        return x * mask[rows], torch.stack(steps)
+
+
+def test_a_mask_that_is_too_long_is_not_a_size_of_its_own(tmp_path):
+    result = fairlead.export(Masked().eval(), (torch.randn(3, 5), torch.ones(3, 5)), tmp_path / "m.onnx")
+    assert ("mask", 0) in [(fixed["name"], fixed["axis"]) for fixed in result.contract.fixed]
+
+
+class Cached(torch.nn.Module):
+    """As many heads as there are tokens in the past, and a mask as long as past and new tokens together."""
+
+    def forward(self, x, past, mask):
+        new = x[:, None, :, None].expand(-1, past.shape[1], -1, past.shape[3])
+        both = torch.cat([past, new], 2)
+        return (both * mask[:, None, :, None]).sum(2), both
+
+
+def test_a_past_as_long_as_there_are_heads(tmp_path):
+    call = (torch.randn(3, 2), torch.randn(3, 4, 4, 5), torch.ones(3, 6))
+    result = fairlead.export(Cached().eval(), call, tmp_path / "m.onnx")
+    _, past, mask = [entry["shape"] for entry in result.contract.inputs]
+    assert past[2] not in ("4", past[1])
+    assert set(mask[1].split(" + ")) == {result.contract.inputs[0]["shape"][1], past[2]}
+
+
+class SqueezedOne(torch.nn.Module):
+    """One step is another program than several."""
+
+    def forward(self, x, steps):
+        return x[:, None] + (steps * 2 if steps.shape[1] > 1 else steps.squeeze(1)[:, None] + 1)
+
+
+def test_an_example_of_one_step_keeps_its_own_program(tmp_path):
+    model, path = SqueezedOne().eval(), tmp_path / "m.onnx"
+    fairlead.export(model, (torch.randn(3), torch.randn(3, 1)), path)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    x, steps = torch.randn(5), torch.randn(5, 1)
+    (got,) = session.run(None, {"x": x.numpy(), "steps": steps.numpy()})
+    torch.testing.assert_close(torch.from_numpy(got), model(x, steps))

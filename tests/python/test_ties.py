@@ -1,0 +1,63 @@
+"""Equal elements come in the order of PyTorch's CPU kernels: a router that is still zero picks the same experts."""
+
+import onnxruntime
+import pytest
+import torch
+
+import fairlead
+
+
+class TopK(torch.nn.Module):
+    def __init__(self, k, largest=True, sorted=True):
+        super().__init__()
+        self.options = (k, -1, largest, sorted)
+
+    def forward(self, x):
+        return torch.topk(x, *self.options)
+
+
+class Sort(torch.nn.Module):
+    def forward(self, x):
+        return torch.sort(x, descending=True)
+
+
+class ZeroRouter(torch.nn.Module):
+    """Zero weights, as a router has them before training: every token is a tie."""
+
+    def __init__(self, experts=8):
+        super().__init__()
+        self.gate = torch.nn.Parameter(torch.zeros(experts, 6))
+        self.experts = torch.nn.Parameter(torch.randn(experts, 6, 6))
+
+    def forward(self, x):
+        weights, chosen = torch.topk((x @ self.gate.T).softmax(-1), 2)
+        return torch.einsum("tke,tk->te", torch.einsum("td,tkde->tke", x, self.experts[chosen]), weights)
+
+
+def at(model, example, others, path):
+    # The order is a table of the row's length, so that is fixed.
+    fairlead.export(model.eval(), (example,), path, dynamic_shapes={"x": {0: torch.export.Dim("rows")}})
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    for x in others:
+        got = session.run(None, {"x": x.numpy()})
+        for g, e in zip(got, fairlead.get_leaf_tensors(model(x)).values(), strict=True):
+            torch.testing.assert_close(torch.from_numpy(g), e)
+
+
+@pytest.mark.parametrize("sorted", [True, False])
+@pytest.mark.parametrize("largest", [True, False])
+@pytest.mark.parametrize(("n", "k"), [(4, 2), (8, 2), (8, 8), (84, 30), (130, 2), (300, 1)])
+def test_rows_of_equal_elements(n, k, largest, sorted, tmp_path):
+    distinct = torch.stack([torch.randperm(n) for _ in range(3)]).float()
+    if not sorted and k > 1:  # PyTorch leaves the order open there, and any is right
+        distinct = torch.zeros(3, n)
+    at(TopK(k, largest, sorted), distinct, [torch.zeros(5, n), torch.full((2, n), -1.5), distinct], tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("n", [7, 17, 30, 200])
+def test_sorts_of_equal_elements(n, tmp_path):
+    at(Sort(), torch.randn(3, n), [torch.zeros(5, n), torch.randn(2, n)], tmp_path / "m.onnx")
+
+
+def test_a_router_of_zeros(tmp_path):
+    at(ZeroRouter(), torch.randn(7, 6), [torch.randn(4, 6)], tmp_path / "m.onnx")
