@@ -1,4 +1,4 @@
-"""Names that are imported on first use; a package that is missing then is one line with the command that installs it."""
+"""Names that are imported on first use; a package that is missing is one line with the pip command."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class FairleadError(RuntimeError):
 
 
 def core_stub(core: ModuleType) -> str:
-    """nanobind's stub, and what it leaves out: exceptions, because they say that they live in fairlead, and the version."""
+    """nanobind's stub, and what it leaves out: the version, and exceptions, which say that they live in fairlead."""
     from stubgen import StubGen
 
     generator = StubGen(core)
