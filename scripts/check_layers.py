@@ -21,6 +21,7 @@ ORDER = [
     "probe",
     "trace",
     "passes",
+    "source",
     "onnx",
     "pt2",
     "executorch",

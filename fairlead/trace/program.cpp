@@ -234,14 +234,27 @@ void ProgramBuilder::add_outputs() {
   for (std::size_t k = 0; k < run_.inputs.size(); ++k) {
     if (functional_.written(run_.inputs[k])) {
       program_.written_inputs.push_back(request_.inputs[k].name);
+      if (request_.keep_writes) keep_write(run_.inputs[k], graph().inputs[k]);
     }
   }
   for (const RunConstant& constant : run_.constants) {
     if (constant.persistent && functional_.defined(constant.value) &&
         functional_.written(constant.value)) {
       program_.written_inputs.push_back(constant.name);
+      if (!request_.keep_writes) continue;
+      for (const Constant& held : graph().constants) {
+        if (graph().values[held.value].name == constant.name) {
+          keep_write(constant.value, held.value);
+          break;
+        }
+      }
     }
   }
+}
+
+void ProgramBuilder::keep_write(RunValue v, ValueId target) {
+  program_.targets.push_back(target);
+  graph().outputs.push_back(functional_.read(v));
 }
 
 Program build_program(const ProgramRequest& request) {

@@ -32,13 +32,17 @@ struct ProgramRequest {
   std::vector<InputSpec> inputs;                   // by leaf; shapes in `pool`
   std::vector<std::string> output_names;           // by leaf
   std::shared_ptr<ExprPool> pool;
+  // What the model writes to inputs and buffers becomes further outputs, listed in
+  // Program::targets.
+  bool keep_writes = false;
 };
 
 struct Program {
   Graph graph;
   std::vector<Assumption> assumptions;
   std::vector<std::string> written_inputs;  // inputs and buffers that the model writes
-  std::size_t ambiguous = 0;                // integers with a second simple answer
+  std::vector<ValueId> targets;  // the inputs and constants that the last outputs are written to
+  std::size_t ambiguous = 0;     // integers with a second simple answer
 };
 
 // Throws Error(kDiverged) where the runs are not one program, Error(kUnsolved) where an integer or

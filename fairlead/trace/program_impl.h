@@ -65,6 +65,7 @@ class ProgramBuilder {
                    int axis);
   Expr new_symbol(std::string_view stem, SymbolKind kind, const std::vector<std::int64_t>& values);
   void add_outputs();
+  void keep_write(RunValue v, ValueId target);
 
   // A number that nothing explains. The builder goes on as if it were known, so that one error
   // names them all.

@@ -30,9 +30,14 @@ from fairlead.verification import Setting, Verification, first_line
 TRACERS = ("observe", "torch.export")
 
 
-def is_program(model: Any) -> bool:
-    """Whether this is a program already, or the name of a file with one."""
-    return isinstance(model, (torch.export.ExportedProgram, str, os.PathLike))
+def is_program(model: Any, inputs: Any, path: Any) -> bool:
+    """Whether this is export(program, path), with a program or the name of a file that has one."""
+    if isinstance(model, torch.export.ExportedProgram) and inputs is not None and path is not None:
+        raise _core.InvalidInput(
+            "[export] Expected export(program, path), got inputs too. Leave them out: a program has its own example."
+        )
+    plain = inputs is None or path is None
+    return isinstance(model, torch.export.ExportedProgram) or (plain and isinstance(model, (str, os.PathLike)))
 
 
 def check_tracer(tracer: Any) -> None:

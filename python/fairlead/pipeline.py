@@ -23,6 +23,7 @@ from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.report.failure import explain
 from fairlead.report.record import record_of
 from fairlead.request import DEFAULT_OPSET, check_request
+from fairlead.runtime_check import OnnxSession
 from fairlead.verification import Verification
 
 
@@ -52,7 +53,8 @@ class ExportResult:
         return report_result(self, path)
 
     def __str__(self) -> str:
-        return f"{self.path or 'in memory'}: {self.nodes} nodes, opset {self.opset}\n{self.contract}"
+        opset = f", opset {self.opset}" if self.opset else ""
+        return f"{self.path or 'in memory'}: {self.nodes} nodes{opset}\n{self.contract}"
 
 
 class Progress:
@@ -93,7 +95,8 @@ def export(
     notes: Sequence[str] = (),
     progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:
-    """Exports a PyTorch module to ONNX with every dimension dynamic that the model lets vary.
+    """Exports a PyTorch module with every dimension dynamic that the model lets vary: to ONNX, or by the suffix of the
+    path to a torch.export.ExportedProgram (.pt2) or to ExecuTorch (.pte).
 
     model: the module, in eval mode, on the CPU; or a program of torch.export, or the name of a .pt2 file with one:
         then export(program, path), with no inputs.
@@ -120,11 +123,27 @@ def export(
     )
     options = locals_of(locals())
     check_tracer(tracer)
-    if is_program(model):
-        path = inputs if path is None else path
-        return _Export(model, None, path, options, Progress(show)).run_program()
-    job = _Export(model, inputs, path, options, Progress(show))
-    return job.run_program() if tracer == "torch.export" else job.run()
+    if is_program(model, inputs, path):
+        return _Export(model, None, inputs if path is None else path, options, Progress(show)).run_program(None)
+    target = target_of(path)
+    if target is not _Export and tracer == "torch.export":  # the program itself is what is asked for
+        return target(model, inputs, path, options, Progress(show), method="torch.export").run()
+    job = target(model, inputs, path, options, Progress(show))
+    return job.run_program(model) if tracer == "torch.export" else job.run()
+
+
+def target_of(path: Any) -> type[_Export]:
+    """What writes a file of this name: the suffix decides."""
+    suffix = os.path.splitext(os.fspath(path))[1].lower() if isinstance(path, (str, os.PathLike)) else ""
+    if suffix == ".pt2":
+        from fairlead.program.pipeline import ProgramExport
+
+        return ProgramExport
+    if suffix == ".pte":
+        from fairlead.executorch.pipeline import ExecutorchExport
+
+        return ExecutorchExport
+    return _Export
 
 
 def locals_of(values: dict) -> dict:
@@ -154,7 +173,7 @@ class _Export:
         start = time.perf_counter()
         self.final = self.path is not None
         with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
-            self.path = check_request(self.model, self.path if self.final else f"{folder}/model.onnx", self.options)
+            self.path = self.checked_path(self.path if self.final else f"{folder}/model{self.suffix}")
             calls = self.calls = normalise(self.model, self.inputs)
             self.call = base_call(calls)
             try:
@@ -165,12 +184,12 @@ class _Export:
             finally:
                 self.discard()
 
-    def run_program(self) -> ExportResult:
+    def run_program(self, model: torch.nn.Module | None) -> ExportResult:
         """The second way in: a program that torch.export made, or is asked to make."""
         start = time.perf_counter()
         self.final = self.path is not None
         with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
-            self.path = check_request(self.model, self.path if self.final else f"{folder}/model.onnx", self.options)
+            self.path = check_request(model, self.path if self.final else f"{folder}/model.onnx", self.options)
             try:
                 found = ProgramExport(self).run(start)
             finally:
@@ -271,7 +290,7 @@ class _Export:
         def solved(runs: Runs):
             return _core.build_program(
                 session.core, runs.numbers, [s.name for s in probed.symbols], runs.values,
-                self.input_names, probed.shapes, names, self.options["optimize"],
+                self.input_names, probed.shapes, names, self.options["optimize"], self.keep_writes,
             )  # fmt: skip
 
         runs = self.runs(session, probed)
@@ -322,34 +341,62 @@ class _Export:
                 program = self.program(session, probed, names)
             contract = self.contract(program, probed, names)
             self.refuse_assumptions(contract)
-            with self.progress.stage("lower", "lowering to ONNX"):
-                model = program.lower(self.options["opset"], self.fixes.bounds(probed))
-                model.add_metadata("fairlead.contract", contract.text(checked=False))
-            with self.progress.stage("write", f"writing {self.path}"):
-                staged = self.staged = model.write(self.path, self.options["external_data"])
+            staged = self.staged = self.make(program, contract)
         rows = []
         if self.options["verify"]:
-            with self.progress.stage("verify", "verifying in ONNX Runtime at sizes never probed"):
+            with self.progress.stage("verify", f"verifying in {self.runtime} at sizes never probed"):
                 calls = [self.call] + [c for c in calls if c is not self.call]
                 verification = Verification(
                     self.model, calls, probed, self.input_names, names, contract, self.options["tolerance"],
-                    self.path if self.final else "",
+                    self.path if self.final else "", self.runtime, self.open,
                 )  # fmt: skip
                 rows = verification.run(staged.path, session)
         record = record_of(self.model, contract, rows, probed)
-        for each in (model, staged):
-            each.add_metadata("fairlead.checked", contract.verified)
-            each.add_metadata("fairlead.report", record.text)
+        self.note_checked(contract, record.text)
         if self.final:
             staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
         return ExportResult(
             path=self.path if self.final else "", contract=contract, discrepancies=rows, timings=self.progress.timings,
-            nodes=model.node_count, operators=model.operators, runs=probed.trials,
-            recorded_operators=session.core.operators(probed.runs[0]), recorded_count=count,
-            model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, opset=self.options["opset"],
-            model=model, record=record.facts,
+            runs=probed.trials, recorded_operators=session.core.operators(probed.runs[0]),
+            recorded_count=count,
+            model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, record=record.facts,
+            **self.made,
         )  # fmt: skip
+
+    # ---- the target: other files than ONNX replace these -------------------------------------------
+
+    suffix = ".onnx"
+    runtime = "ONNX Runtime"
+    keep_writes = False  # what the model writes to inputs and buffers is part of the program
+    made: dict[str, Any]  # fields of the result that `make` knows
+
+    def checked_path(self, path: str) -> str:
+        return check_request(self.model, path, self.options)
+
+    def note_checked(self, contract: Contract, record: str) -> None:
+        for each in (self.made["model"], self.staged):
+            each.add_metadata("fairlead.checked", contract.verified)
+            each.add_metadata("fairlead.report", record)
+
+    def note_outputs(self, outputs: Any) -> None:
+        """Told the outputs of the first run."""
+        self.first_outputs = list(get_leaf_tensors(outputs))
+
+    def make(self, program, contract: Contract):
+        """The staged file: with `path`, `add_metadata`, `commit`, `discard` and its sizes in bytes."""
+        with self.progress.stage("lower", "lowering to ONNX"):
+            model = program.lower(self.options["opset"], self.fixes.bounds(self.probed))
+            model.add_metadata("fairlead.contract", contract.text(checked=False))
+        self.made = {
+            "nodes": model.node_count, "operators": model.operators, "opset": self.options["opset"], "model": model,
+        }  # fmt: skip
+        with self.progress.stage("write", f"writing {self.path}"):
+            return model.write(self.path, self.options["external_data"])
+
+    def open(self, path: str):
+        """What runs the staged file: `run` takes tensors by input name and gives values to compare."""
+        return OnnxSession(path)
 
     # ---- probing --------------------------------------------------------------------------------
 
@@ -376,7 +423,7 @@ class _Export:
             outcome = session.run(args, kwargs, reference, keep=reference < 0)
             if outcome.ok:
                 if self.first_outputs is None:
-                    self.first_outputs = list(get_leaf_tensors(outcome.outputs))
+                    self.note_outputs(outcome.outputs)
                 self.sizes_of[outcome.run] = sizes
                 return outcome.run, False, "", outcome.visible
             if outcome.parted is not None:

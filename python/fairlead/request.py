@@ -19,8 +19,9 @@ NEWEST_OPSETS = {(1, 20): 21, (1, 21): 22, (1, 22): 23, (1, 23): 23, (1, 24): 24
 
 
 def check_request(model: Any, path: Any, options: dict) -> str:
-    """Refuses what cannot work; the path as a string."""
-    check_model(model)
+    """Refuses what cannot work; the path as a string. `model` is None for a program: its reader says what is wrong."""
+    if model is not None:
+        check_model(model)
     check_opset(options["opset"])
     if options["external_data"] not in ("auto", "always", "never"):
         raise InvalidInput(
@@ -43,8 +44,6 @@ def check_request(model: Any, path: Any, options: dict) -> str:
 
 
 def check_model(model: Any) -> None:
-    if isinstance(model, (torch.export.ExportedProgram, str, os.PathLike)):
-        return  # a program, or the name of a file with one: what is wrong with it the reader says
     if not isinstance(model, torch.nn.Module):
         what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         advice = "Make an object of it first." if isinstance(model, type) else "Wrap functions in a module."

@@ -48,14 +48,16 @@ class Verification:
     contract: Contract
     tolerance: float | None
     path: str  # the final name, for messages; empty where the model stays in memory
+    runtime: str = "ONNX Runtime"
+    open: Callable[[str], Any] = OnnxSession  # what runs the staged file
 
     def run(self, staged: str, recording: RecordingSession) -> list[dict]:
         """One row per call that was checked; the contract is told. Raises where one differs."""
         try:
-            session = OnnxSession(staged)
+            session = self.open(staged)
         except Exception as error:
             raise Discrepancy(
-                f"[verify] Expected a file that ONNX Runtime loads, got: {first_line(error)}. {self.nothing_written}"
+                f"[verify] Expected a file that {self.runtime} loads, got: {first_line(error)}. {self.nothing_written}"
             ) from error
         self.random = any(a["kind"] == "random" for a in self.contract.assumptions)
         self.state = ModelState(self.model)
@@ -219,7 +221,7 @@ class Verification:
         reads = [a for a in self.contract.assumptions if a["kind"] == "read"]
         cause = f" The model {reads[0]['what']} at {reads[0]['source']}: that assumption may be wrong." if reads else ""
         return Discrepancy(
-            f"[verify] Expected ONNX Runtime to agree with eager, but output {row['output']} {row['problem']} "
+            f"[verify] Expected {self.runtime} to agree with eager, but output {row['output']} {row['problem']} "
             f"at {setting.words}.{cause} {nothing}"
         )
 
@@ -229,7 +231,7 @@ class Verification:
         given = len(self.calls)
         where = "at the example" if given == 1 else f"at the {given} examples"
         what = "shapes and types only, it draws random numbers" if self.random else f"worst difference {worst:.2g}"
-        return f"in ONNX Runtime {where}" + (f" and at {unseen}" if unseen else "") + f": {what}"
+        return f"in {self.runtime} {where}" + (f" and at {unseen}" if unseen else "") + f": {what}"
 
 
 def first_line(error: Exception) -> str:

@@ -16,7 +16,7 @@
 #include "fairlead/passes/dead_code.h"
 #include "fairlead/passes/passes.h"
 #include "fairlead/trace/program.h"
-#include "program_handle.h"
+#include "program.h"
 #include "recorder.h"
 
 namespace fairlead::python {
@@ -34,7 +34,8 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
                                      const std::vector<std::vector<std::int64_t>>& symbol_values,
                                      const std::vector<std::string>& input_names,
                                      const std::vector<std::vector<std::string>>& input_shapes,
-                                     const std::vector<std::string>& output_names, bool optimize) {
+                                     const std::vector<std::string>& output_names, bool optimize,
+                                     bool keep_writes) {
   ProgramRequest request;
   request.vocabulary = &recorder.vocabulary();
   for (const int run : runs) request.runs.push_back(&recorder.run(run));
@@ -47,6 +48,7 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
     request.inputs.push_back(std::move(spec));
   }
   request.output_names = output_names;
+  request.keep_writes = keep_writes;
   nb::gil_scoped_release release;
   auto handle = std::make_unique<ProgramHandle>(ProgramHandle{build_program(request)});
   // What nothing needs goes in any case: it may hold operators that have no ONNX form.
@@ -58,9 +60,15 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
   return handle;
 }
 
-nb::list shapes(const ProgramHandle& h, const std::vector<ValueId>& ids) {
+// What the model returns; what it writes besides stands behind that.
+std::vector<ValueId> returned(const ProgramHandle& h) {
+  const std::vector<ValueId>& all = h.program.graph.outputs;
+  return {all.begin(), all.end() - static_cast<std::ptrdiff_t>(h.program.targets.size())};
+}
+
+nb::list output_shapes(const ProgramHandle& h) {
   nb::list list;
-  for (const ValueId id : ids) {
+  for (const ValueId id : returned(h)) {
     nb::list shape;
     for (const Expr e : h.program.graph.values[id].shape) {
       shape.append(h.program.graph.pool->to_string(e));
@@ -153,7 +161,10 @@ nb::list rows() {
 }  // namespace
 
 void init_export(nb::module_& m) {
-  nb::class_<ProgramHandle>(m, "Program", "The solved, functional program of a model.")
+  auto program =
+      nb::class_<ProgramHandle>(m, "Program", "The solved, functional program of a model.");
+  init_source(program);
+  program
       .def_prop_ro(
           "assumptions",
           [](const ProgramHandle& h) {
@@ -173,12 +184,11 @@ void init_export(nb::module_& m) {
       .def_prop_ro("ambiguous", [](const ProgramHandle& h) { return h.program.ambiguous; })
       .def_prop_ro("node_count",
                    [](const ProgramHandle& h) { return h.program.graph.nodes.size(); })
-      .def_prop_ro("output_shapes",
-                   [](const ProgramHandle& h) { return shapes(h, h.program.graph.outputs); })
+      .def_prop_ro("output_shapes", &output_shapes)
       .def_prop_ro("output_dtypes",
                    [](const ProgramHandle& h) {
                      std::vector<std::string> names;
-                     for (const ValueId id : h.program.graph.outputs) {
+                     for (const ValueId id : returned(h)) {
                        names.emplace_back(dtype_name(h.program.graph.values[id].dtype));
                      }
                      return names;
@@ -210,8 +220,8 @@ void init_export(nb::module_& m) {
       .def("commit", &onnx::StagedModel::commit)
       .def("discard", &onnx::StagedModel::discard);
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
-        "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a,
-        "optimize"_a = true);
+        "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a, "optimize"_a = true,
+        "keep_writes"_a = false);
   m.def("operator_rows", &rows, "Every lowering: (ATen name, ONNX form, limits).");
 }
 

@@ -10,7 +10,7 @@
 #include "fairlead/passes/passes.h"
 #include "fairlead/probe/probe.h"
 #include "fairlead/pt2/import.h"
-#include "program_handle.h"
+#include "program.h"
 
 namespace fairlead::python {
 

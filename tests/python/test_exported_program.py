@@ -403,6 +403,8 @@ def test_wrong_requests(mlp, tmp_path):
     model, program = mlp
     with pytest.raises(fairlead.InvalidInput, match=r'Expected tracer "observe" or "torch\.export", got'):
         fairlead.export(model, (torch.rand(2, 4),), tmp_path / "x.onnx", tracer="jit")
+    with pytest.raises(fairlead.InvalidInput, match="got inputs too"):
+        fairlead.export(program, (torch.rand(2, 4),), tmp_path / "x.onnx")
     with pytest.raises(fairlead.InvalidInput, match="Expected 1 input_names, one per tensor"):
         fairlead.export(program, tmp_path / "x.onnx", input_names=["a", "b"])
 

@@ -108,9 +108,13 @@ def test_unknown_fields_are_refused_with_the_one_that_was_meant():
         ),
         (
             ExecutorchConfig, {"backend": "tpu"},
-            "[ExecutorchConfig] Expected backend among 'xnnpack', 'cuda', 'mlx', 'portable', got 'tpu'.",
+            "[ExecutorchConfig] Expected backend among 'xnnpack', 'cuda', 'mlx', 'portable', None, got 'tpu'.",
         ),
-        (ExecutorchConfig, {"max_size": 0}, "[ExecutorchConfig] Expected max_size as a number of 1 or more, got 0."),
+        (
+            ExecutorchConfig,
+            {"max_size": 0},
+            "[ExecutorchConfig] Expected max_size as a number of 1 or more, or such numbers by name, got 0.",
+        ),
         (
             DynamoConfig, {"quantizer": "int8"},
             "[DynamoConfig] Expected quantizer as an ExportQuantizer or None, got str.",

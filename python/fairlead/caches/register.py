@@ -229,6 +229,23 @@ def _exit(held: list[type]) -> None:
                 _restore(cls, _saved.pop(cls))
 
 
+_kept: list[list[type]] = []
+
+
+def keep_registered() -> None:
+    """Every cache class known now stays registered: a program that takes caches needs that when it is called."""
+    with _lock:
+        if any(cls not in held for held in _kept for cls in cache_classes()) or not _kept:
+            _kept.append(_enter())
+
+
+def forget_kept() -> None:
+    """Takes keep_registered back."""
+    with _lock:
+        while _kept:
+            _exit(_kept.pop())
+
+
 @contextlib.contextmanager
 def register_flattening_functions(patch_transformers: Any = True, verbose: int = 0) -> Iterator[Callable[[Any], Any]]:
     """Inside the block torch's trees, torch.export and torch.fx can take caches apart and put them together.

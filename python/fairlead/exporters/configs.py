@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 from fairlead.exporters.refusals import InvalidKind, InvalidValue
 
 TRACERS = ("observe", "torch.export")
-BACKENDS = ("xnnpack", "cuda", "mlx", "portable")
+BACKENDS = ("xnnpack", "cuda", "mlx", "portable", None)
+METHODS = ("auto", "recorded", "torch.export")
 
 
 class ExportFormat(Enum):
@@ -119,6 +120,8 @@ class DynamoConfig(ExportConfigMixin):
         in memory. For export_for_generation a folder, or a pattern with {component} in it.
     tracer: "observe" runs the model at several sizes; "torch.export" imports an ExportedProgram.
     verify: run what was exported and compare with eager at sizes that were never tried.
+    method: where DynamoExporter and ExecutorchExporter take the program from: "recorded" rebuilds it from the recorded
+        operators, "torch.export" traces the model itself, "auto" takes the first of these that works.
     """
 
     export_format: ExportFormat = ExportFormat.DYNAMO
@@ -130,11 +133,13 @@ class DynamoConfig(ExportConfigMixin):
     output_path: str | os.PathLike | None = field(default=None, kw_only=True)
     tracer: str = field(default="observe", kw_only=True)
     verify: bool = field(default=True, kw_only=True)
+    method: str = field(default="auto", kw_only=True)
 
     def check(self) -> None:
         super().check()
         self.check_booleans("dynamic", "strict", "prefer_deferred_runtime_asserts_over_guards", "verify")
         self.check_choice("tracer", TRACERS)
+        self.check_choice("method", METHODS)
         shapes = self.dynamic_shapes
         if shapes is not None and not isinstance(shapes, (Mapping, tuple, list)):
             raise InvalidKind(
@@ -199,9 +204,10 @@ class OnnxConfig(DynamoConfig):
 class ExecutorchConfig(DynamoConfig):
     """How a model is written for ExecuTorch.
 
-    backend: "xnnpack", "cuda" or "mlx" delegate to that library; "portable" to none.
+    backend: "xnnpack", "cuda" or "mlx" delegate to that library; "portable" or None to none.
     alloc_graph_input, alloc_graph_output, alloc_mutable_buffers: False leaves that memory to the caller.
-    max_size: the largest size of a dynamic dim for which dynamic_shapes has no maximum; ExecuTorch plans memory by it.
+    max_size: the largest size of a dynamic dim for which dynamic_shapes has no maximum, for all or by name of the
+        symbol ({"batch": 4, "sequence": 512}). ExecuTorch plans its memory for the largest sizes of all dims at once.
     """
 
     export_format: ExportFormat = ExportFormat.EXECUTORCH
@@ -209,14 +215,18 @@ class ExecutorchConfig(DynamoConfig):
     alloc_graph_input: bool = True
     alloc_graph_output: bool = True
     alloc_mutable_buffers: bool = True
-    max_size: int = field(default=1024, kw_only=True)
+    max_size: int | dict[str, int] = field(default=128, kw_only=True)
 
     def check(self) -> None:
         super().check()
         self.check_booleans("alloc_graph_input", "alloc_graph_output", "alloc_mutable_buffers")
         self.check_choice("backend", BACKENDS)
-        if isinstance(self.max_size, bool) or not isinstance(self.max_size, int) or self.max_size < 1:
-            raise InvalidValue(f"[ExecutorchConfig] Expected max_size as a number of 1 or more, got {self.max_size!r}.")
+        sizes = list(self.max_size.values()) if isinstance(self.max_size, Mapping) else [self.max_size]
+        if any(isinstance(size, bool) or not isinstance(size, int) or size < 1 for size in sizes):
+            raise InvalidValue(
+                f"[ExecutorchConfig] Expected max_size as a number of 1 or more, or such numbers by name, got "
+                f"{self.max_size!r}."
+            )
 
 
 @config

@@ -1,0 +1,246 @@
+"""fairlead.export to a torch.export.ExportedProgram: two ways to make it, checked alike.
+
+1. "recorded": the recorded graph as a straight-line module, then torch.export on that. Nothing in it branches, so what
+   records can be exported, and sizes of 1 need no program of their own.
+2. "torch.export": torch.export on the model itself, with the sizes that probing found, our flattening and patches.
+3. "auto": the first that works, in that order. The contract says which it was, and why.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.utils import _pytree as pytree
+
+from fairlead._core import Discrepancy, Diverged, FairleadError, InvalidInput, WriteError
+from fairlead.caches import register_flattening_functions
+from fairlead.caches.kinds import Kind, kind_of
+from fairlead.caches.register import keep_registered
+from fairlead.contract import Contract
+from fairlead.fixes import places_of, reason_of
+from fairlead.pipeline import Progress, _Export
+from fairlead.program import torch_export
+from fairlead.program.rebuild import Recorded, with_arguments
+from fairlead.program.session import ProgramSession
+from fairlead.program.shapes import bounds_of, dims_by_leaf, traced_setting
+from fairlead.request import DEFAULT_OPSET, check_model, check_path
+
+METHODS = ("auto", "recorded", "torch.export")
+DEFAULTS = {
+    "dynamic_shapes": None, "input_names": None, "output_names": None, "opset": DEFAULT_OPSET, "external_data": "auto",
+    "verify": True, "strict": False, "tolerance": None, "optimize": False, "notes": (),
+}  # fmt: skip
+ONLY_ONNX = ("input_names", "output_names", "opset", "external_data")
+
+
+class Refixed(Diverged):
+    """A dimension was fixed: the export starts again."""
+
+
+class ProgramFile:
+    """The file of a program that was checked in memory: it is written when it gets its name."""
+
+    external_bytes = 0
+
+    def __init__(self, program: torch.export.ExportedProgram, path: str):
+        self.program, self.path, self.extra = program, path, {}
+        self.folder: str | None = None
+        self.model_bytes = 0
+
+    def add_metadata(self, key: str, value: str) -> None:
+        self.extra[key] = value
+
+    def commit(self) -> None:
+        try:
+            self.folder = tempfile.mkdtemp(prefix=".fairlead-", dir=os.path.dirname(os.path.abspath(self.path)))
+            staged = os.path.join(self.folder, "model.pt2")
+            with register_flattening_functions(), torch_export.quiet():
+                torch.export.save(self.program, staged, extra_files=dict(self.extra))
+            self.model_bytes = os.path.getsize(staged)
+            os.replace(staged, self.path)
+        except (OSError, RuntimeError, NotImplementedError) as error:
+            raise WriteError(f"[export] Could not write '{self.path}': {torch_export.reason(error)}.") from error
+        finally:
+            self.discard()
+
+    def discard(self) -> None:
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+class ProgramExport(_Export):
+    """`options` are those of fairlead.export; `method` and what torch.export takes come besides."""
+
+    suffix = ".pt2"
+    runtime = "PyTorch"
+    keep_writes = True
+    flat = False  # the model's own arguments and results; True: tensors in the order of the contract
+
+    def __init__(
+        self, model: Any, inputs: Any, path: Any, options: dict, progress: Progress,
+        method: str = "auto", export_options: dict | None = None,
+    ):  # fmt: skip
+        given = [name for name in ONLY_ONNX if options.get(name, DEFAULTS[name]) != DEFAULTS[name]]
+        if given:
+            raise InvalidInput(
+                f"[export] Expected {given[0]} for .onnx files only, got it for a {self.suffix} file. Leave it out."
+            )
+        if method not in METHODS:
+            raise InvalidInput(f"[export] Expected method among {', '.join(map(repr, METHODS))}, got {method!r}.")
+        super().__init__(model, inputs, path, DEFAULTS | options | {"optimize": False}, progress)
+        self.method, self.export_options = method, export_options or {}
+        self.way = ""  # the method that made the program
+
+    def checked_path(self, path: str) -> str:
+        check_model(self.model)
+        tolerance = self.options["tolerance"]
+        if tolerance is not None and not (isinstance(tolerance, (int, float)) and tolerance >= 0):
+            raise InvalidInput(f"[export] Expected a tolerance of 0 or more, or None, got {tolerance!r}.")
+        return check_path(path)
+
+    def note_outputs(self, outputs: Any) -> None:
+        super().note_outputs(outputs)
+        self.template = outputs
+
+    def note_checked(self, contract: Contract, record: str) -> None:
+        self.staged.add_metadata("fairlead.contract", contract.text())
+        self.staged.add_metadata("fairlead.report", record)
+        self.exported.contract = contract
+
+    def learn(self, error: Exception) -> bool:
+        """torch.export may have made a size of 1 a case that its program does not serve: then 2 is the smallest."""
+        if isinstance(error, Refixed):
+            return True
+        guarded = self.way == "torch.export" and "Guard failed" in str(error)
+        if guarded and isinstance(error, Discrepancy) and error.smallest:
+            places = {place: 2 for k in error.blamed for place in places_of(self.probed, k)}
+            if any(self.fixes.minimum.get(place, 1) < 2 for place in places):
+                self.fixes.minimum.update(places)
+                names = ", ".join(self.probed.symbols[k].name for k in error.blamed)
+                self.fixes.notes.append(f"{names}: at least 2, because torch.export makes 1 another program")
+                return True
+        return super().learn(error)
+
+    # ---- the program ------------------------------------------------------------------------------
+
+    def make(self, program, contract: Contract) -> ProgramFile:
+        self.exported = self.exported_program(program, contract)
+        leaves = pytree.tree_leaves((self.call.named, self.template), is_leaf=is_cache)
+        if any(map(is_cache, leaves)):
+            keep_registered()
+            contract.notes.append("caches are registered with torch's trees in this process; a program that was loaded "
+                                  "in another one needs fairlead.register_flattening_functions()")  # fmt: skip
+        calls = [n for n in self.exported.graph.nodes if n.op == "call_function"]
+        self.made = {"nodes": len(calls), "operators": counted(calls), "opset": 0, "model": self.exported}
+        return ProgramFile(self.exported, self.path)
+
+    def open(self, path: str) -> ProgramSession:
+        return ProgramSession(self.exported, self.model, self.call)
+
+    def bounds(self) -> dict[str, tuple[int, int]]:
+        """(min, max) by symbol."""
+        return bounds_of(self.probed)
+
+    def exported_program(self, program, contract: Contract) -> torch.export.ExportedProgram:
+        dims = dims_by_leaf(self.probed, self.bounds())
+        tensors = self.tensors_at(self.probed.sizes_at(traced_setting(self.probed)))
+        names = [row["name"] for row in contract.outputs]
+        ways = {"recorded": self.from_recording, "torch.export": self.from_model}
+        chosen = [self.method] if self.method != "auto" else list(ways)
+        failed = ""
+        for number, way in enumerate(chosen, 1):
+            try:
+                with self.progress.stage("program", f"making the program ({way})"):
+                    exported = ways[way](program, tensors, dims, names)
+            except FairleadError as error:
+                if number == len(chosen):
+                    self.fix_one(error, lambda fewer, way=way: ways[way](program, tensors, fewer, names), dims)
+                    raise
+                failed = f", because the other way failed: {str(error).split('] ', 1)[-1]}"
+                continue
+            why = failed or (", as asked" if self.method != "auto" else "")
+            self.way = way
+            contract.notes.append(f"{WORDS[way]} (method {way!r}{why})")
+            return exported
+        raise AssertionError("no way was tried")
+
+    def fix_one(self, error: FairleadError, attempt: Callable[[list], Any], dims: list[dict[int, Any]]) -> None:
+        """Fixes the first symbol without which torch.export takes the program, and asks for another round."""
+        if self.options["dynamic_shapes"] is not None or self.options["strict"]:
+            return
+        for k in range(len(self.probed.symbols)):
+            places = places_of(self.probed, k)
+            fewer = [
+                {axis: dim for axis, dim in of.items() if (leaf, axis) not in places} for leaf, of in enumerate(dims)
+            ]
+            try:
+                attempt(fewer)
+            except FairleadError:
+                continue
+            if self.fixes.fix(self.probed, k, reason_of(error)):
+                raise Refixed(str(error)) from error
+
+    def from_recording(self, program, tensors, dims, names) -> torch.export.ExportedProgram:
+        if self.flat:
+            module, args, kwargs = Recorded(program, self.model), tuple(tensors), {}
+        else:
+            with register_flattening_functions():
+                module = with_arguments(program, self.model, self.call, self.template, names)
+            args, kwargs = self.call.with_tensors(tensors)
+        module.eval()
+        try:
+            return torch_export.export_module(module, args, kwargs, dims)
+        except FairleadError:
+            raise
+        except Exception as error:
+            raise torch_export.refusal("the recorded program", error) from error
+
+    def from_model(self, program, tensors, dims, names) -> torch.export.ExportedProgram:
+        module, (args, kwargs) = self.model, self.call.with_tensors(tensors)
+        if self.flat:
+            module, args, kwargs = Flat(self.model, self.call), tuple(tensors), {}
+        try:
+            with torch_export.patches():
+                return torch_export.export_module(module, args, kwargs, dims, self.export_options)
+        except Exception as error:
+            raise torch_export.refusal("the model", error) from error
+        finally:
+            self.session.state.restore()
+
+
+WORDS = {
+    "recorded": "the program was rebuilt from the recorded operators",
+    "torch.export": "the program was made by torch.export from the model",
+}
+
+
+class Flat(torch.nn.Module):
+    """A model behind flat tensors: those of the call in order, and the outputs in order."""
+
+    def __init__(self, model: torch.nn.Module, call):
+        super().__init__()
+        self.model = model
+        self._call = call
+
+    def forward(self, *tensors: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        from fairlead.leaves import get_leaf_tensors
+
+        args, kwargs = self._call.with_tensors(list(tensors))
+        return tuple(get_leaf_tensors(self.model(*args, **kwargs)).values())
+
+
+def is_cache(obj: Any) -> bool:
+    return kind_of(obj) is not Kind.NOT
+
+
+def counted(calls: list) -> dict[str, int]:
+    counts: dict[str, int] = {}
+    for node in calls:
+        name = str(getattr(node.target, "__name__", node.target))
+        counts[name] = counts.get(name, 0) + 1
+    return counts

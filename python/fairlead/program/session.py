@@ -1,0 +1,45 @@
+"""An ExportedProgram run like the sessions that verification knows: tensors by input name in, values to compare out."""
+
+from __future__ import annotations
+
+import torch
+
+from fairlead.caches import register_flattening_functions
+from fairlead.inputs import Call
+from fairlead.leaves import get_leaf_tensors
+from fairlead.record.session import DTYPES
+from fairlead.record.state import ModelState
+
+
+class TensorValue:
+    """A tensor with the interface of the values that are compared with eager."""
+
+    def __init__(self, tensor: torch.Tensor):
+        tensor = tensor.detach().resolve_conj().resolve_neg()
+        self.tensor = (torch.view_as_real(tensor) if tensor.is_complex() else tensor).contiguous()
+
+    def data_type(self) -> str:
+        return DTYPES[self.tensor.dtype]
+
+    def shape(self) -> list[int]:
+        return list(self.tensor.shape)
+
+    def data_ptr(self) -> int:
+        return self.tensor.data_ptr()
+
+
+class ProgramSession:
+    def __init__(self, program: torch.export.ExportedProgram, model: torch.nn.Module, call: Call):
+        self.call = call
+        self.state = ModelState(model)  # buffers are shared with the model: what the program writes is put back
+        with register_flattening_functions():
+            self.module = program.module()
+
+    def run(self, feeds: dict[str, torch.Tensor]) -> list[TensorValue]:
+        args, kwargs = self.call.with_tensors([t.clone() for t in feeds.values()])
+        try:
+            with torch.no_grad(), register_flattening_functions():
+                outputs = self.module(*args, **kwargs)
+            return [TensorValue(t.clone()) for t in get_leaf_tensors(outputs).values()]
+        finally:
+            self.state.restore()
