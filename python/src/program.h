@@ -7,8 +7,8 @@
 
 namespace fairlead::python {
 
-// Recorded or imported, with the pool of its expressions; what it borrows (a recorder's runs, tensors) is
-// kept alive beside it.
+// Recorded or imported, with the pool of its expressions; what it borrows (a recorder's runs,
+// tensors) is kept alive beside it.
 struct ProgramHandle {
   Program program;
 };

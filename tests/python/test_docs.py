@@ -25,7 +25,9 @@ from fairlead import cli
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {str(p.relative_to(ROOT)): p for p in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]}
 ELSEWHERE = {"docs/command_line.md": "test_cli_docs.py"}  # with a checkpoint of its own
-BLOCK = re.compile(r"(?:^<!-- (?P<mark>.*?) -->\n)?^```(?P<kind>python|sh)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
+BLOCK = re.compile(
+    r"(?:^<!-- (?P<mark>.*?) -->\n)?^```(?P<kind>python|sh)\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE
+)
 
 # What the commands of the pages are run on, in the place of the reader's own.
 FILES = {

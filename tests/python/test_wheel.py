@@ -1,5 +1,6 @@
 """The wheel: what is in it, that it works with numpy alone, that its types hold; and the sdist, that it is complete."""
 
+import fcntl
 import os
 import re
 import subprocess
@@ -28,8 +29,11 @@ def run(*words, **more):
 
 
 def build(kind, out, *settings):
-    # From another folder: in the repository's own the folder build/ would be the module `build`.
-    done = run(sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "-o", out, *settings, ROOT, cwd=out)
+    (ROOT / "build").mkdir(exist_ok=True)
+    with open(ROOT / "build" / "wheel.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # tests of this file may run in two processes
+        # From another folder: in the repository's own the folder build/ would be the module `build`.
+        done = run(sys.executable, "-m", "build", f"--{kind}", "--no-isolation", "-o", out, *settings, ROOT, cwd=out)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     (found,) = out.iterdir()
     return found
