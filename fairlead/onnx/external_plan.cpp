@@ -1,11 +1,10 @@
 // Places initializers in the external file and writes it.
 #include "fairlead/onnx/external_plan.h"
 
-#include <map>
-#include <tuple>
 #include <utility>
 
 #include "fairlead/onnx/output_file.h"
+#include "fairlead/onnx/shared_weights.h"
 #include "fairlead/onnx/tensor_stream.h"
 
 namespace fairlead::onnx {
@@ -31,11 +30,7 @@ std::int64_t aligned(std::int64_t offset, std::int64_t bytes) {
   return (offset + step - 1) / step * step;
 }
 
-// What makes two tensors the same bytes. The element size matters only where there are strides.
-using Identity = std::tuple<const std::byte*, std::int64_t, std::size_t, std::vector<std::int64_t>,
-                            std::vector<std::int64_t>>;
-
-Identity identity(const TensorData& tensor, std::int64_t bytes) {
+TensorIdentity identity(const TensorData& tensor, std::int64_t bytes) {
   Layout layout = reduced_layout(tensor);
   if (layout.contiguous()) return {first_byte(tensor), bytes, 0, {}, {}};
   return {first_byte(tensor), bytes, dtype_size(tensor.dtype), std::move(layout.dims),
@@ -50,17 +45,21 @@ std::int64_t initializer_bytes(const Graph& graph) {
   return total;
 }
 
-ExternalPlan plan_external(const Graph& graph, bool external, std::string location) {
+ExternalPlan plan_external(const Graph& graph, bool external, std::string location,
+                           const SharedWeights* shared) {
   ExternalPlan plan;
   if (!external) return plan;
   plan.location = std::move(location);
-  std::map<Identity, ExternalSlot> known;
   for_each_initializer(graph, [&](const TensorData& tensor) {
     const std::int64_t bytes = stored_bytes(tensor);
     if (bytes < kExternalTensorBytes) return;
-    const auto [found, is_new] = known.try_emplace(identity(tensor, bytes));
-    if (is_new) {
-      found->second = {aligned(plan.bytes, bytes), bytes};
+    const auto [found, is_new] = plan.known.try_emplace(identity(tensor, bytes));
+    const ExternalSlot* elsewhere =
+        is_new && shared != nullptr ? shared->find(found->first) : nullptr;
+    if (elsewhere != nullptr) {
+      found->second = *elsewhere;
+    } else if (is_new) {
+      found->second = {aligned(plan.bytes, bytes), bytes, {}};
       plan.entries.push_back({&tensor, found->second});
       plan.bytes = found->second.offset + bytes;
     }

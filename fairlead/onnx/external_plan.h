@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -11,10 +13,17 @@
 
 namespace fairlead::onnx {
 
+class SharedWeights;
+
 struct ExternalSlot {
   std::int64_t offset = 0;
   std::int64_t length = 0;
+  std::string location;  // another model's file; empty: the model's own
 };
+
+// What makes two tensors the same bytes. The element size matters only where there are strides.
+using TensorIdentity = std::tuple<const std::byte*, std::int64_t, std::size_t,
+                                  std::vector<std::int64_t>, std::vector<std::int64_t>>;
 
 struct ExternalPlan {
   // A tensor of the file, once, at its place; in order of the offsets.
@@ -26,6 +35,7 @@ struct ExternalPlan {
   std::vector<Entry> entries;
   std::unordered_map<const TensorData*, ExternalSlot> slots;  // every external initializer
   std::int64_t bytes = 0;                                     // of the whole file
+  std::map<TensorIdentity, ExternalSlot> known;               // by what makes a tensor the same
 };
 
 // Bytes of all initializers, those of subgraphs included.
@@ -33,8 +43,9 @@ struct ExternalPlan {
 
 // An empty plan where `external` is false; otherwise every initializer of kExternalTensorBytes or
 // more. Two initializers share a slot where they are the same bytes in the same order of one
-// memory.
-[[nodiscard]] ExternalPlan plan_external(const Graph& graph, bool external, std::string location);
+// memory; those of `shared` that lie in files already refer to them.
+[[nodiscard]] ExternalPlan plan_external(const Graph& graph, bool external, std::string location,
+                                         const SharedWeights* shared = nullptr);
 
 // Streams the planned tensors to `path`; `shown_as` is the name in errors.
 void write_external(const ExternalPlan& plan, const std::string& path, const std::string& shown_as);

@@ -78,6 +78,9 @@ struct SizeBounds {
 struct LowerOptions {
   int opset = 20;
   std::vector<SizeBounds> bounds;
+  // Whether a weight's bytes are stored already, in their own order, in a file beside the model's:
+  // then it is not stored transposed. None: no.
+  std::function<bool(const std::byte*)> stored;
 };
 
 class Lowering {

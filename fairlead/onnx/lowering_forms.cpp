@@ -277,7 +277,9 @@ Lowering::Lowering(const fairlead::Graph& graph, const LowerOptions& options)
 // A weight that is read in its own orientation too (an embedding tied to the head) is stored once
 // and transposed by a node; one that is only multiplied by is stored transposed.
 void Lowering::count_weight_uses() {
-  for (const Constant& c : graph_.constants) plain_use_.emplace(c.data, false);
+  for (const Constant& c : graph_.constants) {
+    plain_use_.emplace(c.data, options_.stored && options_.stored(c.data));
+  }
   const auto mark = [&](const Arg& a) {
     if (a.kind != ArgKind::kValue) return;
     if (const Constant* c = graph_.constant(a.value)) plain_use_[c->data] = true;

@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -15,6 +16,7 @@
 #include "fairlead/onnx/encode_model.h"
 #include "fairlead/onnx/external_plan.h"
 #include "fairlead/onnx/output_file.h"
+#include "fairlead/onnx/shared_weights.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -61,6 +63,23 @@ std::string make_folder_beside(const std::string& path) {
                               "'always')."));
 }
 
+std::string folder_of(const std::string& path) {
+  return fs::absolute(fs::path(path)).parent_path().lexically_normal().string();
+}
+
+// The staged model finds the files of others beside it, as it will at its final place.
+void link_others(const ExternalPlan& plan, const std::string& folder, const std::string& staging) {
+  std::set<std::string> others;
+  for (const auto& [tensor, slot] : plan.known) {
+    if (!slot.location.empty()) others.insert(slot.location);
+  }
+  for (const std::string& name : others) {
+    const std::string from = (fs::path(folder) / name).string();
+    const std::string to = (fs::path(staging) / name).string();
+    if (::link(from.c_str(), to.c_str()) != 0) fail_write(to, errno);
+  }
+}
+
 void rename_into_place(const std::string& from, const std::string& to) {
   if (std::rename(from.c_str(), to.c_str()) != 0) fail_write(to, errno);
 }
@@ -78,6 +97,8 @@ StagedModel& StagedModel::operator=(StagedModel&& other) noexcept {
   final_path_ = std::exchange(other.final_path_, {});
   final_data_ = std::exchange(other.final_data_, {});
   result_ = std::exchange(other.result_, {});
+  shared_ = std::move(other.shared_);
+  plan_ = std::move(other.plan_);
   return *this;
 }
 
@@ -120,20 +141,27 @@ void StagedModel::commit() {
     fail_write(final_path_, reason);
   }
   discard();
+  if (shared_ && plan_) {
+    shared_->remember(folder_of(final_path_), plan_->location, plan_->known);
+  }
 }
 
-StagedModel write_model(const Model& model, const std::string& path, ExternalData external) {
+StagedModel write_model(const Model& model, const std::string& path, ExternalData external,
+                        std::shared_ptr<SharedWeights> shared) {
   check_target(path);
   const std::string name = std::filesystem::path(path).filename().string();
+  // Files are referred to by their name beside the model: in another folder there are none.
+  const bool beside = shared && (shared->folder().empty() || shared->folder() == folder_of(path));
+  const SharedWeights* known = beside ? shared.get() : nullptr;
 
   bool outside =
       external == ExternalData::kAlways ||
       (external == ExternalData::kAuto && initializer_bytes(model.graph) > kAutoExternalBytes);
-  ExternalPlan plan = plan_external(model.graph, outside, name + ".data");
+  ExternalPlan plan = plan_external(model.graph, outside, name + ".data", known);
   EncodedMessage message = encode_model(model, plan);
   if (message.size() > kMaxProtobufBytes && external == ExternalData::kAuto && !outside) {
     outside = true;
-    plan = plan_external(model.graph, outside, name + ".data");
+    plan = plan_external(model.graph, outside, name + ".data", known);
     message = encode_model(model, plan);
   }
   if (message.size() > kMaxProtobufBytes) fail_too_large(path, message.size(), outside);
@@ -151,10 +179,17 @@ StagedModel write_model(const Model& model, const std::string& path, ExternalDat
     staged.result_.external_bytes = plan.bytes;
     staged.result_.external_path = staged.final_data_;
   }
+  link_others(plan, folder_of(path), staged.folder_);
   OutputFile file(staged.staged_path_, path);
   write_message(message, file);
   file.close();
   staged.result_.model_bytes = message.size();
+  if (beside && outside) {
+    plan.entries.clear();  // they point into the model
+    plan.slots.clear();
+    staged.shared_ = std::move(shared);
+    staged.plan_ = std::make_shared<ExternalPlan>(std::move(plan));
+  }
   return staged;
 }
 

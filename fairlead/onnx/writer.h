@@ -2,11 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "fairlead/onnx/model.h"
 
 namespace fairlead::onnx {
+
+class SharedWeights;
+struct ExternalPlan;
 
 enum class ExternalData {
   kAuto,    // external where the tensors together pass kAutoExternalBytes
@@ -46,19 +50,24 @@ class StagedModel {
   void discard();  // removes them; never throws
 
  private:
-  friend StagedModel write_model(const Model&, const std::string&, ExternalData);
+  friend StagedModel write_model(const Model&, const std::string&, ExternalData,
+                                 std::shared_ptr<SharedWeights>);
   std::string folder_;
   std::string staged_path_;
   std::string staged_data_;
   std::string final_path_;
   std::string final_data_;
   WriteResult result_;
+  std::shared_ptr<SharedWeights> shared_;  // told where the weights are once they are there
+  std::shared_ptr<ExternalPlan> plan_;
 };
 
 // Weights are streamed from where they lie; the peak above them is a few MB. Identical bytes
 // (same pointer, dims, strides and dtype) are stored once in the external file.
+// Weights that `shared` knows from models written before are not written again.
 // Throws Error(kIo) with the path and the system's reason.
 [[nodiscard]] StagedModel write_model(const Model& model, const std::string& path,
-                                      ExternalData external = ExternalData::kAuto);
+                                      ExternalData external = ExternalData::kAuto,
+                                      std::shared_ptr<SharedWeights> shared = nullptr);
 
 }  // namespace fairlead::onnx

@@ -98,6 +98,10 @@ struct ProbeResult {
 // dimension that the user asked to be dynamic cannot be.
 [[nodiscard]] ProbeResult probe(const ProbeRequest& request, const Trial& trial);
 
+// Bounds a symbol after the fact: no setting for checking goes beyond `most`. False where no symbol
+// has this name. Throws Error(kInvalidInput) where it ran at a larger size already.
+[[nodiscard]] bool limit_symbol(ProbeResult& result, std::string_view name, std::int64_t most);
+
 // Sizes for checking: every symbol at a value that no run used. Setting 0 has every size 1.
 [[nodiscard]] std::vector<std::vector<std::int64_t>> unseen_settings(const ProbeResult& result,
                                                                      std::size_t count);

@@ -2,6 +2,7 @@
 // constants.
 #include <algorithm>
 
+#include "fairlead/base/error.h"
 #include "fairlead/probe/probe.h"
 #include "fairlead/probe/sizes.h"
 
@@ -53,6 +54,22 @@ std::int64_t unseen(const ProbedSymbol& symbol, std::set<std::int64_t>& seen,
 }
 
 }  // namespace
+
+bool limit_symbol(ProbeResult& result, std::string_view name, std::int64_t most) {
+  for (ProbedSymbol& symbol : result.symbols) {
+    if (symbol.name != name) continue;
+    const std::int64_t least = *std::max_element(symbol.tried.begin(), symbol.tried.end());
+    if (most < least) {
+      throw Error(ErrorCode::kInvalidInput,
+                  "[export] Expected a largest size of " + symbol.name + " of at least " +
+                      std::to_string(least) + ", at which the model ran, got " +
+                      std::to_string(most) + ". Fix the dimension where it is always smaller.");
+    }
+    symbol.max = std::min(symbol.max, most);
+    return true;
+  }
+  return false;
+}
 
 std::vector<std::vector<std::int64_t>> unseen_settings(const ProbeResult& result,
                                                        std::size_t count) {

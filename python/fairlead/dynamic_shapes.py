@@ -22,6 +22,28 @@ KINDS = {"AUTO": AUTO, "STATIC": STATIC, "DYNAMIC": DYNAMIC}
 ACCEPTED = "a name, a Dim, Dim.DYNAMIC, Dim.AUTO, Dim.STATIC, its own size or None"
 
 
+class UnknownSymbol(InvalidInput):
+    """A largest size for something that is no symbol; `names` are those."""
+
+    def __init__(self, text: str, names: list[str] | None = None):
+        super().__init__(text)
+        self.names = names or []
+
+
+def limit(probed: Any, sizes: Any) -> None:
+    """Bounds the symbols that probing found: {"sequence": 2048}."""
+    for name, size in sizes.items():
+        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+            raise InvalidInput(f"[export] Expected max_size with a number of 1 or more for {name}, got {size!r}.")
+    unknown = [name for name, size in sizes.items() if not probed.limit(name, size)]
+    if unknown:
+        known = ", ".join(symbol.name for symbol in probed.symbols) or "none: every dimension is fixed"
+        raise UnknownSymbol(
+            f"[export] Expected max_size for symbols of the model ({known}), got {unknown[0]!r}. "
+            "fairlead inspect shows the symbols of a file.", unknown
+        )  # fmt: skip
+
+
 def requests(call, dynamic_shapes: Any) -> list[list[tuple]]:
     if dynamic_shapes is None:
         return [[(AUTO, "", 0, LARGEST)] * t.dim() for t in call.tensors]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from types import ModuleType
 from typing import Any
 
 # Module -> (what it is called, what pip installs).
@@ -25,14 +26,19 @@ _PACKAGES = {
 
 def load(owner: str, name: str, module: str) -> Any:
     """`name` of `module`, for `owner.name`. Raises ImportError where a package of the extras is missing."""
+    return getattr(load_module(f"{owner}.{name}", module), name)
+
+
+def load_module(wanted: str, module: str) -> ModuleType:
+    """The module; `wanted` is what it is imported for."""
     try:
-        return getattr(importlib.import_module(module), name)
+        return importlib.import_module(module)
     except ModuleNotFoundError as error:
         known = _PACKAGES.get((error.name or "").partition(".")[0])
         if known is None:
             raise
         raise ImportError(
-            f"[fairlead] Expected {known[0]} for {owner}.{name}, but it cannot be imported ({error}). "
+            f"[fairlead] Expected {known[0]} for {wanted}, but it cannot be imported ({error}). "
             f"Install it with pip install {known[1]}.",
             name=error.name,
         ) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,7 +14,7 @@ import torch
 
 from fairlead import _core
 from fairlead.contract import Contract, merged
-from fairlead.dynamic_shapes import requests
+from fairlead.dynamic_shapes import limit, requests
 from fairlead.exported_program import ProgramExport, check_tracer, is_program
 from fairlead.fixes import Fixes, reason_of, setting_of
 from fairlead.inputs import Call, base_call, constants, normalise, other_integers, resized
@@ -91,8 +91,10 @@ def export(
     verify: bool = True,
     strict: bool = False,
     tolerance: float | None = None,
+    max_size: Mapping[str, int] | None = None,
     optimize: bool = True,
     notes: Sequence[str] = (),
+    shared_weights: _core.SharedWeights | None = None,
     progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:
     """Exports a PyTorch module with every dimension dynamic that the model lets vary: to ONNX, or by the suffix of the
@@ -111,8 +113,11 @@ def export(
     verify: run the file in ONNX Runtime and compare with eager at sizes that were never probed.
     strict: an assumption (a value the model read and that never varied) is an error.
     tolerance: largest difference allowed, scaled by max(1, |eager|); None: 1e-4 for float32, by dtype.
+    max_size: the largest size of a symbol of the contract, {"sequence": 2048}: a bound for the contract and for formats
+        that plan memory (.pte).
     optimize: simplify and fuse the program before it is lowered.
     notes: sentences for the contract, about what was done to the model before.
+    shared_weights: what files written before in the same folder hold; this one refers to them, and adds its own.
     progress: True prints the stages, a function is called with each.
 
     >>> result = fairlead.export(model, {"input_ids": ids}, "model.onnx")
@@ -148,7 +153,7 @@ def target_of(path: Any) -> type[_Export]:
 
 def locals_of(values: dict) -> dict:
     names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
-             "optimize", "notes")  # fmt: skip
+             "max_size", "optimize", "notes", "shared_weights")  # fmt: skip
     return {name: values[name] for name in names}
 
 
@@ -335,6 +340,7 @@ class _Export:
             self.sizes_of, self.partings = {}, []
             with self.progress.stage("probe", "probing which dimensions may vary"):
                 probed = self.probed = self.probe(session, calls)
+                limit(probed, self.options.get("max_size") or {})
             count = session.core.op_count(probed.runs[0])
             with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"):
                 names = self.names(session, probed)
@@ -359,9 +365,8 @@ class _Export:
         return ExportResult(
             path=self.path if self.final else "", contract=contract, discrepancies=rows, timings=self.progress.timings,
             runs=probed.trials, recorded_operators=session.core.operators(probed.runs[0]),
-            recorded_count=count,
-            model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, record=record.facts,
-            **self.made,
+            recorded_count=count, record=record.facts,
+            model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, **self.made,
         )  # fmt: skip
 
     # ---- the target: other files than ONNX replace these -------------------------------------------
@@ -386,13 +391,14 @@ class _Export:
     def make(self, program, contract: Contract):
         """The staged file: with `path`, `add_metadata`, `commit`, `discard` and its sizes in bytes."""
         with self.progress.stage("lower", "lowering to ONNX"):
-            model = program.lower(self.options["opset"], self.fixes.bounds(self.probed))
+            options = self.options
+            model = program.lower(options["opset"], self.fixes.bounds(self.probed), options["shared_weights"])
             model.add_metadata("fairlead.contract", contract.text(checked=False))
         self.made = {
             "nodes": model.node_count, "operators": model.operators, "opset": self.options["opset"], "model": model,
         }  # fmt: skip
         with self.progress.stage("write", f"writing {self.path}"):
-            return model.write(self.path, self.options["external_data"])
+            return model.write(self.path, self.options["external_data"], self.options["shared_weights"])
 
     def open(self, path: str):
         """What runs the staged file: `run` takes tensors by input name and gives values to compare."""

@@ -83,11 +83,24 @@ class Verification:
     def settings(self):
         for number, call in enumerate(self.calls):
             words = "the example's sizes" if len(self.calls) == 1 else f"the sizes of example {number}"
-            yield Setting("call" if number else "example", words, [call.tensor(n) for n in self.calls[0].names])
+            tensors = [call.tensor(n) for n in self.calls[0].names]
+            yield Setting("call" if number else "example", words, tensors, self.symbols_of(tensors))
         seed = 1
         for values in self.probed.unseen_settings(2 * CHECKED_SETTINGS):
             yield self.setting_at(values, seed)
             seed += 1000
+
+    def symbols_of(self, tensors: list[torch.Tensor]) -> dict[str, int]:
+        """The sizes of a call by symbol; {} where its shapes are not those of the contract."""
+        found = {
+            text: tensor.shape[axis]
+            for tensor, shape in zip(tensors, self.probed.shapes, strict=True)
+            for axis, text in enumerate(shape)
+        }
+        values = [found.get(symbol.name, -1) for symbol in self.probed.symbols]
+        if min(values, default=-1) < 1 or self.probed.sizes_at(values) != [list(t.shape) for t in tensors]:
+            return {}
+        return dict(zip((s.name for s in self.probed.symbols), values, strict=True))
 
     def setting_at(self, values: list[int], seed: int) -> Setting:
         sizes = {s.name: v for s, v in zip(self.probed.symbols, values, strict=True)}

@@ -1,6 +1,7 @@
 // Bindings of the way from recorded runs to a written model.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -11,6 +12,7 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/onnx/lowering.h"
+#include "fairlead/onnx/shared_weights.h"
 #include "fairlead/onnx/weights.h"
 #include "fairlead/onnx/writer.h"
 #include "fairlead/passes/dead_code.h"
@@ -109,25 +111,27 @@ nb::list ignored_inputs(const ProgramHandle& h) {
 using BoundsTuple = std::tuple<std::string, std::int64_t, std::int64_t>;  // symbol, min, max
 
 std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset,
-                                   const std::vector<BoundsTuple>& bounds) {
+                                   const std::vector<BoundsTuple>& bounds,
+                                   const std::shared_ptr<onnx::SharedWeights>& shared) {
   nb::gil_scoped_release release;
   onnx::LowerOptions options;
   options.opset = opset;
   for (const auto& [symbol, min, max] : bounds) options.bounds.push_back({symbol, min, max});
+  if (shared) options.stored = [&](const std::byte* begin) { return shared->stored(begin); };
   auto handle =
       std::make_unique<ModelHandle>(ModelHandle{onnx::lower_graph(h.program.graph, options)});
   handle->model.producer_version = FAIRLEAD_VERSION;
   return handle;
 }
 
-onnx::StagedModel write(const ModelHandle& h, const std::string& path,
-                        const std::string& external) {
+onnx::StagedModel write(const ModelHandle& h, const std::string& path, const std::string& external,
+                        std::shared_ptr<onnx::SharedWeights> shared) {
   using onnx::ExternalData;
   ExternalData mode = ExternalData::kAuto;
   if (external == "always") mode = ExternalData::kAlways;
   if (external == "never") mode = ExternalData::kNever;
   nb::gil_scoped_release release;
-  return onnx::write_model(h.model, path, mode);
+  return onnx::write_model(h.model, path, mode, std::move(shared));
 }
 
 std::unique_ptr<ModelHandle> weights_as_inputs(
@@ -198,7 +202,7 @@ void init_export(nb::module_& m) {
           "text", [](const ProgramHandle& h) { return to_text(h.program.graph); },
           "The program, one line per node.")
       .def("lower", &lower, "opset"_a, "bounds"_a = std::vector<BoundsTuple>{},
-           nb::keep_alive<0, 1>());
+           "shared"_a.none() = nb::none(), nb::keep_alive<0, 1>());
   nb::class_<ModelHandle>(m, "Model", "An ONNX model in memory.")
       .def_prop_ro("node_count", [](const ModelHandle& h) { return h.model.graph.nodes.size(); })
       .def_prop_ro("operators", &operators)
@@ -208,7 +212,16 @@ void init_export(nb::module_& m) {
            })
       .def("weights_as_inputs", &weights_as_inputs, "weights"_a, "keep_values"_a,
            nb::keep_alive<0, 1>(), "A copy in which weights, given as (name, shape), are inputs.")
-      .def("write", &write, "path"_a, "external_data"_a = "auto");
+      .def("write", &write, "path"_a, "external_data"_a = "auto", "shared"_a.none() = nb::none());
+  nb::class_<onnx::SharedWeights>(m, "SharedWeights",
+                                  "Weights that several models of one folder hold, written once.")
+      .def(nb::init<>())
+      .def(
+          "declare",
+          [](onnx::SharedWeights& s, std::uintptr_t address, std::int64_t bytes) {
+            s.declare(reinterpret_cast<const std::byte*>(address), bytes);
+          },
+          "address"_a, "bytes"_a, "Memory that neither moves nor changes while this is used.");
   nb::class_<onnx::StagedModel>(m, "StagedModel", "A written model that has not got its name yet.")
       .def_prop_ro("path", [](const onnx::StagedModel& s) { return s.path(); })
       .def_prop_ro("model_bytes", [](const onnx::StagedModel& s) { return s.result().model_bytes; })

