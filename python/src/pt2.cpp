@@ -70,7 +70,10 @@ ProbeResult sizes(const ImportedHandle& h) {
   ProbeResult result;
   result.pool = graph.pool;
   for (const pt2::ImportedSymbol& s : h.imported.symbols) {
-    ProbedSymbol symbol{s.name, {}, s.min, s.max};
+    ProbedSymbol symbol;
+    symbol.name = s.name;
+    symbol.min = s.min;
+    symbol.max = s.max;
     if (s.example > 0) symbol.tried.push_back(s.example);
     result.symbols.push_back(std::move(symbol));
   }
