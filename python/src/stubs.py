@@ -39,8 +39,8 @@ def core_stub(core: ModuleType) -> str:
     lines = [docstring, "", "from os import PathLike", "from typing import Any", "from collections.abc import Sequence"]
     lines += [rest, "__version__: str", ERROR.format(doc=inspect.getdoc(core.FairleadError))]
     for name, kind in vars(core).items():
-        if inspect.isclass(kind) and issubclass(kind, core.FairleadError) and kind is not core.FairleadError:
-            lines.append(f'class {name}(FairleadError):\n    """{inspect.getdoc(kind)}"""\n')
+        if inspect.isclass(kind) and issubclass(kind, BaseException) and kind is not core.FairleadError:
+            lines.append(f'class {name}({kind.__base__.__name__}):\n    """{inspect.getdoc(kind)}"""\n')
     return "\n".join(lines)
 
 
