@@ -34,11 +34,18 @@ def load_module(wanted: str, module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
-        known = _PACKAGES.get((error.name or "").partition(".")[0])
-        if known is None:
+        if (explained := explain(error, wanted)) is error:
             raise
-        raise ImportError(
-            f"[fairlead] Expected {known[0]} for {wanted}, but it cannot be imported ({error}). "
-            f"Install it with pip install {known[1]}.",
-            name=error.name,
-        ) from None
+        raise explained from None
+
+
+def explain(error: ImportError, wanted: str) -> ImportError:
+    """The error with the command that installs what is missing; the same one where that is not known."""
+    known = _PACKAGES.get((error.name or "").partition(".")[0])
+    if known is None or not isinstance(error, ModuleNotFoundError):
+        return error
+    return ImportError(
+        f"[fairlead] Expected {known[0]} for {wanted}, but it cannot be imported ({error}). "
+        f"Install it with pip install {known[1]}.",
+        name=error.name,
+    )

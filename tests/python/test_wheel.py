@@ -131,6 +131,15 @@ def test_with_numpy_alone_the_command_line_says_what_to_install(clean, tmp_path)
     assert "pip install click rich" in done.stderr
 
 
+def test_with_click_too_a_command_that_needs_pytorch_says_so(clean, tmp_path):
+    (tmp_path / "click").symlink_to(Path(pytest.importorskip("click").__file__).parent)
+    words = ("export", "torch.nn:Linear", "model.onnx", "--inputs", "3x4")
+    done = run(clean / "bin" / "fairlead", *words, cwd=tmp_path, env={"PYTHONPATH": str(tmp_path)})
+    assert done.returncode == 2
+    assert "Install it with pip install torch." in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_typed_program_is_accepted_and_a_wrong_one_is_not(clean, tmp_path):
     pytest.importorskip("mypy")
     # Every public name is one that a type checker finds.
