@@ -9,7 +9,6 @@ Importing this needs only numpy; torch is imported when a name that works on mod
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from fairlead._core import (
@@ -24,6 +23,7 @@ from fairlead._core import (
     WriteError,
     __version__,
 )
+from fairlead.lazy import load, load_module
 
 # Name -> module: imported on first use.
 _LAZY = {
@@ -107,17 +107,9 @@ FairleadError.report = _report
 
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
-        return importlib.import_module(f"fairlead.{name}")
+        return load_module(f"fairlead.{name}", f"fairlead.{name}")
     if name in _LAZY:
-        try:
-            value = getattr(importlib.import_module(_LAZY[name]), name)
-        except ModuleNotFoundError as error:
-            if (error.name or "").partition(".")[0] != "torch":
-                raise
-            raise ImportError(
-                f"[fairlead] Expected PyTorch for fairlead.{name}, but it cannot be imported ({error}). "
-                "Install it with pip install torch."
-            ) from None
+        value = load(__name__, name, _LAZY[name])
         globals()[name] = value
         return value
     raise AttributeError(f"module 'fairlead' has no attribute {name!r}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 
 from fairlead._core import FairleadError, InvalidInput
+from fairlead.lazy import explain
 
 
 def main() -> None:
@@ -37,7 +38,7 @@ def main() -> None:
             click.echo(f"Where, why and what to try: {page}", err=True)
         sys.exit(2 if isinstance(error, InvalidInput) else 1)
     except ImportError as error:  # torch or another package is missing: the message says what to install
-        failed(str(error))
+        failed(str(explain(error, "this command")))
         sys.exit(2)
     except BrokenPipeError:  # fairlead inspect model.onnx | head
         sys.stderr.close()

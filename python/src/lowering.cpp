@@ -200,7 +200,8 @@ void init_lowering(nb::module_& m) {
             const auto d = dtype_named(dtype);
             return handle(s.get(), d ? s.get().in(i, *d) : s.get().in(i));
           },
-          "i"_a, "dtype"_a = nb::none(), "Argument i as a tensor; a number becomes a 0-d one.")
+          "i"_a, "dtype"_a = nb::none(), "Argument i as a tensor; a number becomes a 0-d one.",
+          nb::sig("def input(self, i: int, dtype: str | None = None) -> typing.Any"))
       .def(
           "inputs",
           [](const Builder& s, S i) {
@@ -208,7 +209,7 @@ void init_lowering(nb::module_& m) {
             for (const Val v : s.get().ins(i)) list.append(handle(s.get(), v));
             return list;
           },
-          "i"_a, "A list of tensors.")
+          "i"_a, "A list of tensors.", nb::sig("def inputs(self, i: int) -> list[GraphTensor]"))
       .def(
           "dtype", [](const Builder& s, S i) { return std::string(dtype_name(s.get().dtype(i))); },
           "i"_a)
@@ -216,13 +217,15 @@ void init_lowering(nb::module_& m) {
           "rank", [](const Builder& s, S i) { return s.get().rank(i); }, "i"_a)
       .def(
           "shape", [](const Builder& s, S i) { return sizes(s.get(), s.get().shape(i)); }, "i"_a,
-          "Sizes: ints, and texts where they vary.")
+          "Sizes: ints, and texts where they vary.",
+          nb::sig("def shape(self, i: int) -> list[int | str]"))
       .def(
           "shape_tensor",
           [](const Builder& s, S i) {
             return handle(s.get(), s.get().shape_tensor(s.get().shape(i)));
           },
-          "i"_a, "The shape of argument i as an int64 tensor.")
+          "i"_a, "The shape of argument i as an int64 tensor.",
+          nb::sig("def shape_tensor(self, i: int) -> GraphTensor"))
       .def(
           "dim",
           [](const Builder& s, S i, int axis) {
@@ -230,7 +233,8 @@ void init_lowering(nb::module_& m) {
             const auto at = axis < 0 ? axis + static_cast<int>(shape.size()) : axis;
             return handle(s.get(), s.get().dim(shape.at(static_cast<S>(at))));
           },
-          "i"_a, "axis"_a, "One size of argument i as an int64 tensor of one element.")
+          "i"_a, "axis"_a, "One size of argument i as an int64 tensor of one element.",
+          nb::sig("def dim(self, i: int, axis: int) -> GraphTensor"))
       .def(
           "integer", [](const Builder& s, S i) { return s.get().constant_int(i); }, "i"_a)
       .def(
@@ -254,50 +258,60 @@ void init_lowering(nb::module_& m) {
           "k"_a = 0)
       .def(
           "result_shape",
-          [](const Builder& s, S k) { return sizes(s.get(), s.get().out_shape(k)); }, "k"_a = 0)
+          [](const Builder& s, S k) { return sizes(s.get(), s.get().out_shape(k)); }, "k"_a = 0,
+          nb::sig("def result_shape(self, k: int = 0) -> list[int | str]"))
       .def(
           "result_shape_tensor",
           [](const Builder& s, S k) {
             return handle(s.get(), s.get().shape_tensor(s.get().out_shape(k)));
           },
-          "k"_a = 0)
+          "k"_a = 0, nb::sig("def result_shape_tensor(self, k: int = 0) -> GraphTensor"))
       .def(
           "result", [](const Builder& s, const Handle& v, S k) { s.get().result(k, v.v); },
-          "tensor"_a, "k"_a = 0, "Sets result k; it is cast to the dtype that was observed.")
+          "tensor"_a, "k"_a = 0, "Sets result k; it is cast to the dtype that was observed.",
+          nb::sig("def result(self, tensor: GraphTensor, k: int = 0) -> None"))
       .def("op", &op, "type"_a, "inputs"_a, "attributes"_a,
            "Adds a node and gives its result. dtype_ says the result's dtype where it is not the "
            "first input's, "
-           "dtypes_ asks for several results, domain_ names another operator set.")
+           "dtypes_ asks for several results, domain_ names another operator set.",
+           nb::sig("def op(self, type: str, *inputs: typing.Any, **attributes: typing.Any) -> "
+                   "typing.Any"))
       .def(
           "constant",
           [](const Builder& s, nb::ndarray<nb::numpy, nb::ro, nb::c_contig> a) {
             return handle(s.get(), array(s.get(), a));
           },
-          "array"_a)
+          "array"_a,
+          nb::sig("def constant(self, array: numpy.typing.NDArray[typing.Any]) -> GraphTensor"))
       .def(
           "scalar",
           [](const Builder& s, double value, const std::string& dtype) {
             return handle(s.get(), s.get().scalar(value, dtype_named(dtype)));
           },
-          "value"_a, "dtype"_a)
+          "value"_a, "dtype"_a,
+          nb::sig("def scalar(self, value: float, dtype: str) -> GraphTensor"))
       .def(
           "ints",
           [](const Builder& s, const std::vector<std::int64_t>& values) {
             return handle(s.get(), s.get().ints(values));
           },
-          "values"_a)
+          "values"_a,
+          nb::sig("def ints(self, values: collections.abc.Sequence[int]) -> GraphTensor"))
       .def(
           "cast",
           [](const Builder& s, const Handle& v, const std::string& dtype) {
             return handle(s.get(), s.get().cast(v.v, dtype_named(dtype)));
           },
-          "tensor"_a, "dtype"_a)
+          "tensor"_a, "dtype"_a,
+          nb::sig("def cast(self, tensor: GraphTensor, dtype: str) -> GraphTensor"))
       .def(
           "reduce",
           [](const Builder& s, const std::string& type, const Handle& v,
              const std::vector<std::int64_t>& axes,
              bool keepdim) { return handle(s.get(), s.get().reduce(type, v.v, axes, keepdim)); },
-          "type"_a, "tensor"_a, "axes"_a, "keepdim"_a = false)
+          "type"_a, "tensor"_a, "axes"_a, "keepdim"_a = false,
+          nb::sig("def reduce(self, type: str, tensor: GraphTensor, axes: "
+                  "collections.abc.Sequence[int], keepdim: bool = False) -> GraphTensor"))
       .def(
           "unsupported", [](const Builder& s, const std::string& why) { s.get().unsupported(why); },
           "why"_a);

@@ -2,8 +2,6 @@
 
 import importlib.util
 import os
-import re
-from pathlib import Path
 
 import pytest
 import torch
@@ -166,13 +164,3 @@ def test_what_executorch_cannot_take_is_one_line(tmp_path):
         fairlead.export(Fft().eval(), {"x": torch.randn(3, 8)}, tmp_path / "model.pte", dynamic_shapes={})
     assert "\n" not in str(error.value)
     assert os.listdir(tmp_path) == []
-
-
-@needs_executorch
-def test_the_document_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    text = (Path(__file__).parents[2] / "docs" / "executorch.md").read_text()
-    scope = {}
-    for snippet in re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):
-        exec(snippet, scope)
-    assert {"model.pte", "portable.pte"} <= set(os.listdir(tmp_path))

@@ -1,7 +1,6 @@
 """Programs of torch.export, in memory and from .pt2 files: the second way in."""
 
 import json
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -426,17 +425,7 @@ def test_names_can_be_given(mlp, tmp_path):
     assert [session.get_inputs()[0].name, session.get_outputs()[0].name] == ["features", "scores"]
 
 
-# ---- documentation ---------------------------------------------------------------------------------------
-
-
-def test_the_code_in_the_documentation_runs(tmp_path, monkeypatch):
-    text = (ROOT / "docs" / "exported_program.md").read_text()
-    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
-    assert blocks
-    monkeypatch.chdir(tmp_path)
-    for block in blocks:
-        exec(block, {})
-    assert {p.name for p in tmp_path.glob("*.onnx")} == {"from_memory.onnx", "from_file.onnx", "model.onnx"}
+# ---- the table of schemas ---------------------------------------------------------------------------------------
 
 
 def test_the_table_of_schemas_is_what_torch_says():

@@ -319,13 +319,3 @@ def test_every_name_of_transformers_is_here_and_in_the_table():
             if error.name not in COMING:
                 missing.append(f"{name} ({module})")
     assert not missing
-
-
-def test_the_page_runs(tmp_path, monkeypatch):
-    pytest.importorskip("transformers")
-    pytest.importorskip("onnx_ir")
-    monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs" / "exporters.md").read_text()
-    code = "\n".join(re.findall(r"```python\n(.*?)```", page, re.DOTALL))
-    exec(compile(code, "exporters.md", "exec"), {})
-    assert list(tmp_path.iterdir()) == []

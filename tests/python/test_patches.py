@@ -1,11 +1,9 @@
 """Patches: put on in order, taken off in reverse, counted, reported; the block for torch.export."""
 
 import copy
-import re
 import subprocess
 import sys
 import threading
-import types
 from pathlib import Path
 
 import fairlead.caches
@@ -357,11 +355,3 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_the_page_lists_the_table():
     done = subprocess.run([sys.executable, ROOT / "scripts" / "patches_page.py", "--check"], capture_output=True)
     assert done.returncode == 0, done.stdout
-
-
-def test_the_examples_of_the_page_run(own_rows, monkeypatch):
-    page = (ROOT / "docs" / "patches.md").read_text()
-    for number, text in enumerate(re.findall(r"```python\n(.*?)```", page, re.DOTALL)):
-        module = types.ModuleType(f"example_{number}")
-        monkeypatch.setitem(sys.modules, module.__name__, module)
-        exec(compile(text, f"docs/patches.md:{number}", "exec"), vars(module))

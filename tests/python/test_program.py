@@ -1,9 +1,7 @@
 """ExportedPrograms: from the recorded operators and through torch.export, saved, loaded, run at sizes never seen."""
 
 import os
-import re
 import shutil
-from pathlib import Path
 
 import pytest
 import torch
@@ -64,11 +62,6 @@ class Even(torch.nn.Module):
         h = x.shape[1]
         pairs = x[:, ::2].reshape(-1, 3)
         return pairs, x * torch.tensor([h, 2.0 * h]).prod() + torch.linspace(0, 1, h).sum()
-
-
-def snippets(name):
-    text = (Path(__file__).parents[2] / "docs" / name).read_text()
-    return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def loaded(path):
@@ -252,12 +245,3 @@ def test_a_program_that_differs_leaves_no_file(tmp_path):
     with pytest.raises(fairlead.FairleadError):
         fairlead.export(Sums().eval(), calls, tmp_path / "model.pt2", dynamic_shapes=({},))
     assert os.listdir(tmp_path) == []
-
-
-def test_the_document_runs(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    scope = {}
-    for snippet in snippets("to_pytorch.md"):
-        if "needs a C++ compiler" not in snippet:  # as test_a_program_compiles_ahead_of_time does
-            exec(snippet, scope)
-    assert {"model.pt2", "llama.pt2"} <= set(os.listdir(tmp_path))

@@ -8,8 +8,9 @@ docs/exporters.md lists every name, what it does here, and where it differs on p
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from fairlead.lazy import load
 
 # Name -> module of this package: imported on first use, so that configs can be made without torch.
 _LAZY = {
@@ -47,7 +48,7 @@ __all__ = sorted(_LAZY)
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        value = getattr(importlib.import_module(f"fairlead.exporters.{_LAZY[name]}"), name)
+        value = load(__name__, name, f"fairlead.exporters.{_LAZY[name]}")
         globals()[name] = value
         return value
     raise AttributeError(f"module 'fairlead.exporters' has no attribute {name!r}")

@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairlead.exporters.refusals import InvalidKind, InvalidValue
 
@@ -31,19 +31,23 @@ class ExportFormat(Enum):
     ONNX = "onnx"
 
 
-def config(cls: type) -> type:
-    """A dataclass whose constructor says which fields there are when it meets one it does not know."""
-    cls = dataclass(cls)
-    made = cls.__init__
+if TYPE_CHECKING:  # to a type checker these are dataclasses like any other
+    from dataclasses import dataclass as config
+else:
 
-    @functools.wraps(made)
-    def init(self, *args, **kwargs):
-        if type(self) is cls:
-            refuse_unknown(cls, kwargs)
-        made(self, *args, **kwargs)
+    def config(cls: type) -> type:
+        """A dataclass whose constructor says which fields there are when it meets one it does not know."""
+        cls = dataclass(cls)
+        made = cls.__init__
 
-    cls.__init__ = init
-    return cls
+        @functools.wraps(made)
+        def init(self, *args, **kwargs):
+            if type(self) is cls:
+                refuse_unknown(cls, kwargs)
+            made(self, *args, **kwargs)
+
+        cls.__init__ = init
+        return cls
 
 
 def refuse_unknown(cls: type, given: Mapping[str, Any]) -> None:

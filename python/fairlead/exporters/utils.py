@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from fairlead.lazy import load
 
 # Name -> module: imported on first use.
 _LAZY = {
@@ -37,7 +38,7 @@ __all__ = sorted(_LAZY)
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        value = getattr(importlib.import_module(_LAZY[name]), name)
+        value = load(__name__, name, _LAZY[name])
         globals()[name] = value
         return value
     raise AttributeError(f"module 'fairlead.exporters.utils' has no attribute {name!r}")

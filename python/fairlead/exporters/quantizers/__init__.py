@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from fairlead.lazy import load
 
 # Name -> module of this package: imported on first use; the libraries behind them when they quantize.
 _LAZY = {
@@ -25,7 +26,7 @@ __all__ = sorted(_LAZY)
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        value = getattr(importlib.import_module(f"fairlead.exporters.quantizers.{_LAZY[name]}"), name)
+        value = load(__name__, name, f"fairlead.exporters.quantizers.{_LAZY[name]}")
         globals()[name] = value
         return value
     raise AttributeError(f"module 'fairlead.exporters.quantizers' has no attribute {name!r}")
