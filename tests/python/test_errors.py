@@ -291,12 +291,12 @@ def test_a_result_of_another_shape_is_named(tmp_path, monkeypatch):
 
 
 def test_a_file_that_onnx_runtime_cannot_load_is_not_written(tmp_path, monkeypatch):
-    from fairlead import verification
+    from fairlead import pipeline
 
     def broken(path):
         raise RuntimeError("node Foo: no kernel\nand more")
 
-    monkeypatch.setattr(verification, "OnnxSession", broken)
+    monkeypatch.setattr(pipeline, "OnnxSession", broken)
     text = refusal(fairlead.Discrepancy, Fn(lambda x: x * 2), (X,), tmp_path)
     assert text == (
         "[verify] Expected a file that ONNX Runtime loads, got: node Foo: no kernel. "

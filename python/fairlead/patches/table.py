@@ -123,9 +123,11 @@ def resolve(path: str) -> tuple[Any, str]:
     for place, part in enumerate(parts[1:-1], 1):
         if not hasattr(owner, part):
             _import(".".join(parts[: place + 1]))
-        if not hasattr(owner, part):
+        # A lazy package that was made anew does not know the modules that were loaded before.
+        found = getattr(owner, part, None) or sys.modules.get(".".join(parts[: place + 1]))
+        if found is None:
             raise LookupError(f"{'.'.join(parts[:place])} has no {part}")
-        owner = getattr(owner, part)
+        owner = found
     if not hasattr(owner, parts[-1]):
         raise LookupError(f"{'.'.join(parts[:-1])} has no {parts[-1]}")
     return owner, parts[-1]
