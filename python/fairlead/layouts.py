@@ -58,6 +58,8 @@ def for_transformers_js(plan: Plan, model: torch.nn.Module) -> None:
             f"[export] Expected weights of at most 2 GB for the layout transformers.js, got {size / 2**30:.1f} GB in "
             f"{name}: a browser is given one file. Use --dtype float16, or the layout flat."
         )
+    if plan.kind == "model":  # no cache; images and texts may be of different number
+        return
     for part in plan.parts:
         part.dynamic_shapes = {
             name: named_batch(name, value, (part.dynamic_shapes or {}).get(name))

@@ -29,9 +29,10 @@ BEAMS = GREEDY | {"max_new_tokens": 8, "min_new_tokens": 0, "num_beams": 3}
 
 def exported(source: Path, out: Path, *words: str) -> Path:
     """With the command line, as it is."""
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as ended:
+    with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "argv", ["fairlead", "export", str(source), str(out), "--quiet", *words])
-        cli.main()
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
     assert ended.value.code == 0
     return out
 
@@ -58,6 +59,12 @@ def install_versions():
     return module
 
 
+def optimum_environment() -> dict[str, str]:
+    """Optimum and the Transformers it needs come first; torch and ONNX Runtime are those of the tests."""
+    folder = install_versions().install("optimum-onnx-0.1.0")
+    return {**os.environ, "PYTHONPATH": str(folder), "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+
+
 @pytest.fixture(scope="module")
 def optimum(tmp_path_factory) -> dict[str, tuple[Path, dict]]:
     """By name: the checkpoint, and what Optimum made of its export. One process runs them all."""
@@ -70,10 +77,8 @@ def optimum(tmp_path_factory) -> dict[str, tuple[Path, dict]]:
         requests.append(request | given)
     (folder / "requests.json").write_text(json.dumps(requests))
     script = Path(__file__).with_name("optimum_client.py")
-    environment = {**os.environ, "PYTHONPATH": str(install_versions().install("optimum-onnx-0.1.0")),
-                   "HF_HUB_OFFLINE": "1", "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
     command = [sys.executable, str(script), str(folder / "requests.json"), str(folder / "results.json")]
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=300)
+    done = subprocess.run(command, capture_output=True, text=True, env=optimum_environment(), timeout=300)
     assert done.returncode == 0, done.stderr[-3000:]
     results = json.loads((folder / "results.json").read_text())
     return {row[0]: pair for row, pair in zip(OPTIMUM, zip(sources, results, strict=True), strict=True)}
@@ -152,7 +157,7 @@ def test_the_layout_of_transformers_js(tmp_path, name, options, plain, files, dt
     folder = exported(source, tmp_path / "out", "--layout", "transformers.js", "--dtype", dtype)
     ending = {"float32": "", "float16": "_fp16"}[dtype]
     assert sorted(p.name for p in folder.rglob("*.onnx*")) == sorted(f"{file}{ending}.onnx" for file in files)
-    assert not [p for p in folder.glob("*.onnx*")]
+    assert not list(folder.glob("*.onnx*"))
     for file in ("config.json", "tokenizer.json", "tokenizer_config.json", "generation_config.json"):
         assert (folder / file).is_file()
 
@@ -172,6 +177,16 @@ def test_the_layout_of_transformers_js(tmp_path, name, options, plain, files, dt
         np.testing.assert_array_equal(got[:, 0], expected[:, 0])
 
 
+def test_a_model_of_one_call_in_the_layout_of_transformers_js(tmp_path):
+    source = checkpoints.bert(tmp_path / "source", head="BertModel")
+    folder = exported(source, tmp_path / "out", "--layout", "transformers.js")
+    given = dict(transformers.AutoTokenizer.from_pretrained(folder)(TEXTS, padding=True, return_tensors="pt"))
+    with torch.no_grad():
+        expected = transformers.AutoModel.from_pretrained(source).eval()(**given).last_hidden_state.numpy()
+    got = TransformersJs(folder).encode({key: value.numpy() for key, value in given.items()})
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
 def test_the_other_commands_take_that_layout_too(tmp_path, monkeypatch, capsys):
     source = checkpoints.t5(tmp_path / "source")
     folder = exported(source, tmp_path / "out", "--layout", "transformers.js")
@@ -186,8 +201,16 @@ def test_the_other_commands_take_that_layout_too(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize(
     ("maker", "words", "text"),
     [
-        (checkpoints.llama, ["--dtype", "bfloat16"], "Expected dtype float32 or float16 for the layout transformers.js"),
-        (checkpoints.llava, [], "Expected a model that transformers.js loads as model or encoder_model and decoder_model"),
+        (
+            checkpoints.llama,
+            ["--dtype", "bfloat16"],
+            "Expected dtype float32 or float16 for the layout transformers.js",
+        ),
+        (
+            checkpoints.llava,
+            [],
+            "Expected a model that transformers.js loads as model or encoder_model and decoder_model",
+        ),
     ],
 )
 def test_what_transformers_js_cannot_load_is_refused(tmp_path, monkeypatch, capsys, maker, words, text):

@@ -35,7 +35,7 @@ class TransformersJs:
         decoder, given = self.sessions[-1], dict(inputs)
         ids = given.get("input_ids")
         if len(self.sessions) > 1:
-            (states,) = run(self.sessions[0], given, ["last_hidden_state"])
+            states = self.encode(given)
             ids = np.full((len(states), 1), self.config["decoder_start_token_id"], np.int64)
             given = {"encoder_hidden_states": states}
             if "encoder_attention_mask" in names_of(decoder):
@@ -61,6 +61,9 @@ class TransformersJs:
             ids = logits.argmax(-1)[:, None]
             tokens = np.concatenate([tokens, ids], 1)
         return tokens[:, prompt:]
+
+    def encode(self, inputs: dict[str, np.ndarray]) -> np.ndarray:
+        return run(self.sessions[0], inputs, ["last_hidden_state"])[0]
 
     def empty_cache(self, session: Any, batch: int) -> dict[str, np.ndarray]:
         """From the declared shapes: a number stays, batch_size is the batch, any other name is 0."""
