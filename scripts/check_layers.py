@@ -26,6 +26,7 @@ ORDER = [
     "pt2",
     "executorch",
     "verify",
+    "report",
 ]
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 UMBRELLA = Path("fairlead/fairlead.h")

@@ -105,6 +105,18 @@ setup_system() {
   has_python_headers || die "$PYTHON has no Python.h; install python3-dev."
 }
 
+# The tests of the report look at it in a browser: Chromium, or a Chrome that is there.
+has_browser() { command -v chromium || command -v chromium-browser || command -v google-chrome; } >/dev/null
+
+setup_browser() {
+  if has_browser; then return; fi
+  # A font, because a bare machine has none and a page without letters proves little.
+  if may_install; then
+    step "system packages: chromium" apt_install chromium fonts-dejavu-core || echo "going on without"
+  fi
+  has_browser || echo "no chromium: the tests that look at the report will fail"
+}
+
 # ---- virtual environment ---------------------------------------------------------------------------
 
 install_packages() {

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace fairlead {
 
@@ -19,14 +21,24 @@ enum class ErrorCode {
   kInternal,      // our own mistake
 };
 
+// One of the facts behind an error, for a report: the sentence names the first, the details all.
+struct ErrorDetail {
+  std::string kind;  // "missing operator", "unsupported form", "unsolved number"
+  std::vector<std::pair<std::string, std::string>> fields;  // "operator", "module", "source", ...
+  std::vector<std::string> values;                          // by run
+};
+
 // Sentence form: "[export] Expected X, got Y (where). What to do."
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Error(ErrorCode code, const std::string& message, std::vector<ErrorDetail> details = {})
+      : std::runtime_error(message), code_(code), details_(std::move(details)) {}
   [[nodiscard]] ErrorCode code() const { return code_; }
+  [[nodiscard]] const std::vector<ErrorDetail>& details() const { return details_; }
 
  private:
   ErrorCode code_;
+  std::vector<ErrorDetail> details_;
 };
 
 [[noreturn]] void fail_check(const char* expression, const char* file, int line,

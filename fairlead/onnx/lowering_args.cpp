@@ -266,7 +266,13 @@ void Lowering::unsupported(const std::string& why) const {
     text += " (in " + std::string(node_->module.empty() ? "the model" : node_->module) + " at " +
             std::string(node_->source) + ")";
   }
-  throw Error(ErrorCode::kUnsupported, text + ".");
+  ErrorDetail detail;
+  detail.kind = "unsupported form";
+  detail.fields = {{"operator", node_->op},
+                   {"why", why},
+                   {"module", std::string(node_->module)},
+                   {"source", std::string(node_->source)}};
+  throw Error(ErrorCode::kUnsupported, text + ".", {std::move(detail)});
 }
 
 }  // namespace fairlead::onnx

@@ -17,8 +17,13 @@ Program ProgramBuilder::build() {
   align();
   find_writes();
   add_inputs();
-  for (op_ = 0; op_ < run_.ops.size(); ++op_) add_operator();
-  add_outputs();
+  try {
+    for (op_ = 0; op_ < run_.ops.size() && unsolved_.size() < kMaxUnsolved; ++op_) add_operator();
+    if (unsolved_.empty()) add_outputs();
+  } catch (const Error&) {
+    if (unsolved_.empty()) throw;  // otherwise it may only follow from the first fault
+  }
+  if (!unsolved_.empty()) throw Error(ErrorCode::kUnsolved, first_unsolved_, std::move(unsolved_));
   check(program_.graph);
   return std::move(program_);
 }

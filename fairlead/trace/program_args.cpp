@@ -8,6 +8,21 @@
 
 namespace fairlead {
 
+void ProgramBuilder::note_unsolved(const std::string& sentence, std::string_view what,
+                                   std::vector<std::string> values) {
+  if (unsolved_.empty()) first_unsolved_ = sentence;
+  const bool at_operator = op_ < run_.ops.size();
+  const auto text = [&](std::uint32_t id) { return at_operator ? vocabulary_.strings[id] : ""; };
+  const OpRecord record = at_operator ? run_.ops[op_] : OpRecord{};
+  ErrorDetail& detail = unsolved_.emplace_back();
+  detail.kind = "unsolved number";
+  detail.fields = {{"what", std::string(what)},
+                   {"operator", at_operator ? vocabulary_.ops[record.op].name : ""},
+                   {"module", text(record.module)},
+                   {"source", text(record.source)}};
+  detail.values = std::move(values);
+}
+
 // In this order: a size of the operator's own inputs, a size of any value made before, a search.
 Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::string_view what) {
   if (std::all_of(observed.begin(), observed.end(),
@@ -24,10 +39,14 @@ Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::s
   if (!solution.found()) {
     std::string seen;
     for (const std::int64_t v : observed) seen += (seen.empty() ? "" : ", ") + std::to_string(v);
-    throw Error(ErrorCode::kUnsolved,
-                "[export] Expected every integer to follow from the input sizes, got " +
-                    std::string(what) + " = " + seen + " over the runs (" + where() +
-                    "). Fix the dimension it depends on with dynamic_shapes.");
+    std::vector<std::string> values;
+    for (const std::int64_t v : observed) values.push_back(std::to_string(v));
+    note_unsolved("[export] Expected every integer to follow from the input sizes, got " +
+                      std::string(what) + " = " + seen + " over the runs (" + where() +
+                      "). Fix the dimension it depends on with dynamic_shapes.",
+                  what, std::move(values));
+    // What follows from it is explained by it: only the roots are named.
+    return new_symbol("unsolved", SymbolKind::kData, observed);
   }
   if (solution.ambiguous()) ++program_.ambiguous;
   return solution.expr;
@@ -54,9 +73,11 @@ Arg ProgramBuilder::read_item(std::uint32_t& at, const std::string& name) {
       const auto seen = over_runs(at, false, [](const Item& i) { return i.i; });
       if (std::count(seen.begin(), seen.end(), seen[0]) !=
           static_cast<std::ptrdiff_t>(seen.size())) {
-        throw Error(ErrorCode::kUnsolved, "[export] Expected the flag " + name +
-                                              " to be the same in every run (" + where() +
-                                              "). Fix the dimension it depends on.");
+        std::vector<std::string> values;
+        for (const std::int64_t v : seen) values.emplace_back(v != 0 ? "true" : "false");
+        note_unsolved("[export] Expected the flag " + name + " to be the same in every run (" +
+                          where() + "). Fix the dimension it depends on.",
+                      name, std::move(values));
       }
       arg.kind = ArgKind::kBool;
       arg.number = static_cast<double>(item.i);
@@ -94,10 +115,13 @@ void ProgramBuilder::read_float(std::uint32_t at, const std::string& name, Arg& 
   if (!solution) {
     std::string text;
     for (const double v : seen) text += (text.empty() ? "" : ", ") + std::to_string(v);
-    throw Error(ErrorCode::kUnsolved,
-                "[export] Expected the number " + name + " to follow from the input sizes, got " +
-                    text + " over the runs (" + where() +
-                    "). Fix the dimension it depends on with dynamic_shapes.");
+    std::vector<std::string> values;
+    for (const double v : seen) values.push_back(std::to_string(v));
+    note_unsolved("[export] Expected the number " + name + " to follow from the input sizes, got " +
+                      text + " over the runs (" + where() +
+                      "). Fix the dimension it depends on with dynamic_shapes.",
+                  name, std::move(values));
+    return;
   }
   arg.number = solution->coefficient;
   arg.expr = solution->base;

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fairlead/base/error.h"
 #include "fairlead/trace/data_sizes.h"
 #include "fairlead/trace/functional.h"
 #include "fairlead/trace/program.h"
@@ -66,6 +67,11 @@ class ProgramBuilder {
   void add_outputs();
   void keep_write(RunValue v, ValueId target);
 
+  // A number that nothing explains. The builder goes on as if it were known, so that one error
+  // names them all.
+  void note_unsolved(const std::string& sentence, std::string_view what,
+                     std::vector<std::string> values);
+
   // ---- arguments ------------------------------------------------------------------------------
 
   Expr solve_int(const std::vector<std::int64_t>& observed, std::string_view what);
@@ -101,6 +107,9 @@ class ProgramBuilder {
   std::map<ValueId, Expr> counted_;
   std::unordered_map<Expr, std::vector<std::int64_t>> values_;  // of hints, by run
   std::map<std::vector<std::int64_t>, Expr> sizes_;  // sizes of values, by their observed values
+  static constexpr std::size_t kMaxUnsolved = 20;    // a failed search is the slowest
+  std::vector<ErrorDetail> unsolved_;
+  std::string first_unsolved_;
   std::size_t op_ = 0;
   int new_symbols_ = 0;
 };

@@ -41,6 +41,7 @@ _LAZY = {
     "register_flattening_functions": "fairlead.caches",
     "register_lowering": "fairlead.lowerings",
     "replace_leaf_tensors": "fairlead.leaves",
+    "report_failure": "fairlead.report",
     "string_type": "fairlead.structure_text",
     "unregister_lowering": "fairlead.lowerings",
     "Generator": "fairlead.runtime",
@@ -81,6 +82,7 @@ _LAZY = {
     "is_multimodal": "fairlead.exporters.utils",
     "prepare_for_export": "fairlead.exporters.utils",
     "register_export_input_preparer": "fairlead.exporters.utils",
+    "write_report": "fairlead.report",
 }
 
 __all__ = [
@@ -91,6 +93,16 @@ __all__ = [
 
 # Packages that are reached without an import of their own: fairlead.runtime.Generator.
 _PACKAGES = ("exporters", "generation", "runtime")
+
+
+def _report(self: FairleadError, path: Any) -> str:
+    """Writes a page about this failure: where, why, what to try. See fairlead.report_failure."""
+    from fairlead.report import report_failure
+
+    return report_failure(self, path)
+
+
+FairleadError.report = _report
 
 
 def __getattr__(name: str) -> Any:

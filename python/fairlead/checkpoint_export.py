@@ -21,13 +21,15 @@ from dataclasses import dataclass, field
 
 from fairlead import client_files, layouts
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, WriteError
-from fairlead.checkpoint import Checkpoint, find
+from fairlead.checkpoint import Checkpoint, find, quiet
 from fairlead.dynamic_shapes import UnknownSymbol
 from fairlead.exporters.model_settings import exportable
 from fairlead.generation.export import manifest_of, shared_weights
 from fairlead.generation.plan import PartPlan
+from fairlead.generation.together import check_together
 from fairlead.loaded_checkpoint import DTYPES, load
 from fairlead.pipeline import ExportResult, export
+from fairlead.report.record import keep_times
 from fairlead.request import DEFAULT_OPSET
 from fairlead.runtime import manifest
 
@@ -141,6 +143,9 @@ class _Run:
             result.parts |= {files[name]: part for name, part in parts.items()}
             if kind == "onnx" and loaded.generates:
                 manifest.write(self.staged, manifest_of(model, plan, parts, files, None))
+                if self.options["verify"]:
+                    with self.stage("together", f"generating with {', '.join(parts)} and PyTorch"), quiet():
+                        check_together(model, plan, self.staged, None)
         for part in result.parts.values():
             part.path = os.path.join(self.folder, os.path.relpath(part.path, self.staged))
             for stage, seconds in part.timings.items():
@@ -150,6 +155,11 @@ class _Run:
             known = {symbol["name"] for part in result.parts.values() for symbol in part.contract.symbols}
             if not known.issuperset(error.names):
                 raise error
+        for name, part in result.parts.items():
+            if name.endswith(".onnx"):  # for the bars of a report; its path is still that of the staged file
+                part.path = os.path.join(self.staged, name)
+                keep_times(part)
+                part.path = os.path.join(self.folder, name)
         with self.stage("files", "writing configuration, tokenizer and processor"):
             client_files.write(self.checkpoint, model, loaded.samples.tokenizer, result, self.staged)
         result.notes = [*self.checkpoint.notes, *loaded.samples.notes]

@@ -33,6 +33,8 @@ def main() -> None:
         sys.exit(130)
     except FairleadError as error:
         failed(str(error))
+        if page := getattr(error, "page", None):
+            click.echo(f"Where, why and what to try: {page}", err=True)
         sys.exit(2 if isinstance(error, InvalidInput) else 1)
     except ImportError as error:  # torch or another package is missing: the message says what to install
         failed(str(error))

@@ -17,6 +17,7 @@ from fairlead.command_inspect import inspect
 from fairlead.command_sweep import sweep
 from fairlead.command_verify import verify
 from fairlead.printing import heading, progress, say, size_text, style, table
+from fairlead.report.command import failures_reported, report
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
@@ -34,6 +35,7 @@ def fairlead() -> None:
       fairlead verify out/ --against ./SmolLM2-135M
       fairlead inspect out/model.onnx
       fairlead export model.py:make model.onnx
+      fairlead report out/
       fairlead sweep models.txt -j 2
       fairlead doctor
 
@@ -42,7 +44,7 @@ def fairlead() -> None:
     """
 
 
-for command in (completion, generate, inspect, sweep, verify):
+for command in (completion, generate, inspect, report, sweep, verify):
     fairlead.add_command(command)
 
 
@@ -87,9 +89,13 @@ for command in (completion, generate, inspect, sweep, verify):
     "--tolerance", type=float, default=None, help="Largest difference from PyTorch, scaled by max(1, |value|)."
 )
 @click.option("--strict", is_flag=True, help="An assumption about values is an error.")
+@click.option(
+    "--report/--no-report", "wants_report", default=None,
+    help="Write report.html beside OUTPUT; by default only where the export fails.",
+)  # fmt: skip
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json
-def export(source, output, task, formats, dtype, config, inputs, dims, quiet, as_json, **options) -> None:
+def export(source, output, task, formats, dtype, config, inputs, dims, wants_report, quiet, as_json, **options) -> None:
     """Exports SOURCE to OUTPUT and checks it at sizes that were not used to make it.
 
     SOURCE is a checkpoint folder of Transformers, a .gguf file, or package:NAME for an installed package that carries
@@ -107,7 +113,10 @@ def export(source, output, task, formats, dtype, config, inputs, dims, quiet, as
       fairlead export transformers:BertModel bert.onnx --config hidden_size=64 --config num_attention_heads=4 \\
         --config num_hidden_layers=2 --inputs "input_ids=int64[2,7]" --inputs "attention_mask=int64[2,7]"
     """
-    with progress(f"loading {source}", quiet) as show:
+    # A checkpoint is exported into a folder, and so is the page about why it could not be.
+    is_class = ":" in source and not source.startswith("package:")
+    where = output or "model.onnx" if is_class or output is None else os.path.join(output, "model.onnx")
+    with failures_reported(where, wants_report), progress(f"loading {source}", quiet) as show:
         from fairlead.checkpoint import find
 
         checkpoint = find(source)  # a wrong path is said before PyTorch is imported
@@ -115,6 +124,7 @@ def export(source, output, task, formats, dtype, config, inputs, dims, quiet, as
 
         wanted = Options(task, formats, dtype, config, inputs, dims, options)
         result = export_source(source, checkpoint, output, wanted, show)
+    result.report(wants_report)
     if as_json:
         say(json.dumps(result.as_dict(), indent=2))
         return

@@ -13,7 +13,7 @@ class Contract:
     symbols: list[dict] = field(default_factory=list)  # name, tried, min, max, where
     inputs: list[dict] = field(default_factory=list)  # name, dtype, shape
     outputs: list[dict] = field(default_factory=list)
-    fixed: list[dict] = field(default_factory=list)  # where, size, reason
+    fixed: list[dict] = field(default_factory=list)  # name, axis, size, reason, branches
     assumptions: list[dict] = field(default_factory=list)  # kind, what, module, source
     ignored: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
@@ -70,15 +70,17 @@ def grouped(rows: list[dict]) -> list[tuple]:
     return [(together(pattern, names), dtype, shape) for (pattern, dtype, shape), names in groups.items()]
 
 
-def grouped_fixed(rows: list[dict]) -> list[tuple]:
-    groups: dict[tuple, list[str]] = {}
+def fixed_together(rows: list[dict]) -> list[dict]:
+    """Rows of fixed dimensions that differ only in a layer number are one row."""
+    groups: dict[tuple, list[dict]] = {}
     for row in rows:
         key = (row["axis"], re.sub(r"\.\d+\.", ".#.", row["name"]), row["size"], row["reason"])
-        groups.setdefault(key, []).append(row["name"])
-    return [
-        (f"axis {axis} of {together(pattern, names)}", size, reason)
-        for (axis, pattern, size, reason), names in groups.items()
-    ]
+        groups.setdefault(key, []).append(row)
+    return [found[0] | {"name": together(key[1], [r["name"] for r in found])} for key, found in groups.items()]
+
+
+def grouped_fixed(rows: list[dict]) -> list[tuple]:
+    return [(f"axis {row['axis']} of {row['name']}", row["size"], row["reason"]) for row in fixed_together(rows)]
 
 
 def together(pattern: str, names: list[str]) -> str:

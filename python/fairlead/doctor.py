@@ -19,6 +19,7 @@ PACKAGES = [
     ("accelerate", "reading GGUF files", False, "pip install accelerate"),
     ("ray", "fairlead sweep --ray", False, "pip install ray"),
     ("rich", "progress on a terminal", False, "pip install rich"),
+    ("jinja2", "the report", False, "pip install jinja2"),
 ]
 
 

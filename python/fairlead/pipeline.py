@@ -19,6 +19,8 @@ from fairlead.fixes import Fixes, reason_of
 from fairlead.inputs import Call, base_call, normalise, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
+from fairlead.report.failure import explain
+from fairlead.report.record import record_of
 from fairlead.request import DEFAULT_OPSET, check_request
 from fairlead.runtime_check import OnnxSession
 from fairlead.verification import Verification
@@ -41,6 +43,13 @@ class ExportResult:
     external_bytes: int = 0
     opset: int = DEFAULT_OPSET
     model: Any = field(default=None, repr=False)  # the lowered model, from which it can be written again
+    record: dict = field(default_factory=dict)  # what the file itself carries for its report
+
+    def report(self, path: str | os.PathLike) -> str:
+        """Writes a page about this export, one HTML file that needs nothing else; see docs/report.md."""
+        from fairlead.report import report_result
+
+        return report_result(self, path)
 
     def __str__(self) -> str:
         opset = f", opset {self.opset}" if self.opset else ""
@@ -53,11 +62,13 @@ class Progress:
     def __init__(self, show: Callable[[str], None] | None):
         self.show = show
         self.timings: dict[str, float] = {}
+        self.current = ""  # the stage that is running, or that failed
 
     @contextmanager
     def stage(self, name: str, what: str):
         if self.show is not None:
             self.show(what)
+        self.current = name
         start = time.perf_counter()
         try:
             yield
@@ -140,6 +151,8 @@ class _Export:
         self.staged = None  # files without their final name: whatever happens, they are discarded
         self.fixes = Fixes()
         self.probed = self.session = None
+        self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
+        self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
 
     def run(self) -> ExportResult:
         start = time.perf_counter()
@@ -150,6 +163,9 @@ class _Export:
             self.call = base_call(calls)
             try:
                 return self.settled_run(calls, start)
+            except _core.FairleadError as error:
+                explain(error, self)
+                raise
             finally:
                 self.discard()
 
@@ -214,10 +230,11 @@ class _Export:
     def staged_run(self, calls: list[Call], start: float) -> ExportResult:
         self.probed = None
         with RecordingSession(self.model) as session:
+            self.session = session
+            self.sizes_of, self.partings = {}, []
             with self.progress.stage("probe", "probing which dimensions may vary"):
                 probed = self.probed = self.probe(session, calls)
                 limit(probed, self.options.get("max_size") or {})
-                self.session = session
             count = session.core.op_count(probed.runs[0])
             with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"):
                 names = self.names(session, probed)
@@ -239,13 +256,15 @@ class _Export:
                 )  # fmt: skip
                 rows = verification.run(staged.path, session)
         self.note_checked(contract)
+        record = record_of(self.model, contract, rows, probed)
+        self.note_record(record.text)
         if self.final:
             staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
         return ExportResult(
             path=self.path if self.final else "", contract=contract, discrepancies=rows, timings=self.progress.timings,
             runs=probed.trials, recorded_operators=session.core.operators(probed.runs[0]),
-            recorded_count=count,
+            recorded_count=count, record=record.facts,
             model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, **self.made,
         )  # fmt: skip
 
@@ -262,6 +281,11 @@ class _Export:
     def note_checked(self, contract: Contract) -> None:
         for each in (self.made["model"], self.staged):
             each.add_metadata("fairlead.checked", contract.verified)
+
+    def note_record(self, text: str) -> None:
+        """Told what a report needs; a file that has no place for it (.pte) goes without."""
+        if hasattr(self.staged, "add_metadata"):
+            self.staged.add_metadata("fairlead.report", text)
 
     def note_outputs(self, outputs: Any) -> None:
         """Told the outputs of the first run."""
@@ -308,10 +332,13 @@ class _Export:
             if outcome.ok:
                 if self.first_outputs is None:
                     self.note_outputs(outcome.outputs)
+                self.sizes_of[outcome.run] = sizes
                 return outcome.run, False, "", outcome.visible
             if outcome.parted is not None:
                 _, before, now = outcome.parted
-                return -1, True, f"the model executes {now} where it executed {before}", True
+                reason = f"the model executes {now} where it executed {before}"
+                self.partings.append((sizes, reference, reason))
+                return -1, True, reason, True
             return -1, False, outcome.error, True
 
         return _core.probe(call.names, asked, sizes, trial)
@@ -366,6 +393,7 @@ class _Export:
                 {
                     "name": self.input_names[fixed.leaf], "axis": fixed.axis, "size": fixed.size,
                     "reason": self.fixes.fixed.get((fixed.leaf, fixed.axis), fixed.reason),
+                    "branches": (fixed.leaf, fixed.axis) in self.fixes.fixed or is_branch(fixed.reason),
                 }
             )  # fmt: skip
         contract.assumptions = merged(program.assumptions)
@@ -380,10 +408,17 @@ class _Export:
         reads = [a for a in contract.assumptions if a["kind"] == "read"]
         if reads:
             text = "; ".join(f"{a['what']} (in {a['module'] or 'the model'} at {a['source']})" for a in reads)
-            raise _core.Diverged(
+            error = _core.Diverged(
                 f"[export] Expected no assumption about values because strict=True, got {len(reads)}: {text}. "
                 "Write the model without reading values, or export with strict=False."
             )
+            error.details = [a | {"kind": "assumption"} for a in reads]
+            raise error
+
+
+def is_branch(reason: str) -> bool:
+    """Whether a dimension is fixed because the model branches on it, not because the model refuses other sizes."""
+    return reason.startswith("the model executes ")
 
 
 def shown(names: list[str]) -> str:

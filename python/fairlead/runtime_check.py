@@ -59,7 +59,8 @@ ORT_TYPES = {
 
 def compare(names: list[str], expected: list[torch.Tensor], got: list, tolerance: float | None) -> dict[str, Any]:
     """One row: the worst difference over the outputs, and what is wrong where something is."""
-    row: dict[str, Any] = {"abs": 0.0, "scaled": 0.0, "output": "", "ok": True, "problem": ""}
+    row: dict[str, Any] = {"abs": 0.0, "scaled": 0.0, "output": "", "ok": True, "problem": "",
+                           "tolerance": TOLERANCE[torch.float32] if tolerance is None else tolerance}  # fmt: skip
     if len(expected) != len(got):
         problem = f"{len(got)} outputs, eager has {len(expected)}"
         return row | {"ok": False, "scaled": math.inf, "abs": math.inf, "problem": problem}
@@ -87,9 +88,10 @@ def compare(names: list[str], expected: list[torch.Tensor], got: list, tolerance
         elif scaled > limit:
             problem = f"differs by {scaled:.3g} (scaled), more than {limit:g}"
         if scaled >= row["scaled"]:
-            row |= {"abs": found.max_abs, "scaled": scaled, "output": name}
+            row |= {"abs": found.max_abs, "scaled": scaled, "output": name, "tolerance": limit}
         if problem and row["ok"]:
-            row |= {"ok": False, "problem": problem, "output": name, "scaled": scaled, "abs": found.max_abs}
+            row |= {"ok": False, "problem": problem, "output": name, "scaled": scaled, "abs": found.max_abs,
+                    "tolerance": limit}  # fmt: skip
             return row
     return row
 

@@ -59,6 +59,19 @@ class SourceExport:
     checkpoint: CheckpointExport | None = None
     files: list[ExportResult] = field(default_factory=list)
 
+    def report(self, wanted: bool | None) -> None:
+        """report.html where it is wanted, and the times beside the files for a later one."""
+        from fairlead.report import write_report
+        from fairlead.report.command import success_reported
+
+        if self.checkpoint is None:
+            for part in self.files:
+                if part.path.endswith(".onnx"):
+                    success_reported(part, wanted)
+        elif wanted and any(name.endswith(".onnx") for name in self.checkpoint.parts):
+            write_report(self.checkpoint.folder)
+            self.checkpoint.files = sorted({*self.checkpoint.files, "report.html"})
+
     def as_dict(self) -> dict[str, Any]:
         if self.checkpoint is None:
             first, *rest = [result_as_dict(result) for result in self.files]

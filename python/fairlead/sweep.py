@@ -45,7 +45,7 @@ class Job:
         if ":" in self.source and not self.source.startswith("package:"):
             os.makedirs(target, exist_ok=True)
             target = os.path.join(target, "model.onnx")
-        words = [sys.executable, "-m", "fairlead", "export", self.source, target, "--json"]
+        words = [sys.executable, "-m", "fairlead", "export", self.source, target, "--json", "--report"]
         words += ["--task", self.task] if self.task else []
         return words + (["--dtype", self.dtype] if self.dtype else [])
 
@@ -146,7 +146,7 @@ def run_job(
                 if line.startswith("fairlead: "):
                     stage = line.removeprefix("fairlead: ").partition(" (")[0].strip()
                     tell(stage)
-                elif line.strip():
+                elif line.strip() and not said.startswith("error: "):  # after it comes where the report is
                     said = line.strip()
             code = child.wait()
         finally:

@@ -70,6 +70,7 @@ class Verification:
                 continue
             rows.append(row)
             if not row["ok"]:
+                self.rows = rows
                 self.refuse(session, recording, setting, row)
         self.contract.verified = self.in_words(rows)
         return rows
@@ -150,6 +151,7 @@ class Verification:
         smallest = {s.name: max(1, s.min) for s in self.probed.symbols}
         error.smallest = setting.kind == "unseen" and setting.sizes == smallest
         error.values = list(setting.sizes.values())
+        error.rows, error.at = self.rows, setting.tensors
         raise error
 
     def blamed(self, session: OnnxSession, setting: Setting) -> list[int]:

@@ -2,6 +2,8 @@
 // fairlead.FairleadError.
 #include <nanobind/nanobind.h>
 
+#include <nanobind/stl/string.h>
+
 #include "fairlead/base/error.h"
 
 namespace fairlead::python {
@@ -33,12 +35,42 @@ Class classes[] = {
     {ErrorCode::kInternal, "InternalError", "A fault in Fairlead itself.", nullptr},
 };
 
+nb::object text(const std::string& s) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "backslashreplace"));
+}
+
+// One dict per detail; "values" are by run.
+nb::list details_of(const Error& e) {
+  nb::list list;
+  for (const ErrorDetail& detail : e.details()) {
+    nb::dict row;
+    row["kind"] = text(detail.kind);
+    for (const auto& [name, value] : detail.fields) row[text(name)] = text(value);
+    nb::list values;
+    for (const std::string& value : detail.values) values.append(text(value));
+    row["values"] = values;
+    list.append(row);
+  }
+  return list;
+}
+
+void raise(PyObject* type, const Error& e) {
+  nb::object error = nb::borrow(type)(text(e.what()));
+  error.attr("details") = details_of(e);
+  PyErr_SetObject(type, error.ptr());
+}
+
 }  // namespace
 
 void init_errors(nb::module_& m) {
   PyObject* base = PyErr_NewExceptionWithDoc(
       "fairlead.FairleadError", "Every error that Fairlead raises.", PyExc_RuntimeError, nullptr);
   m.attr("FairleadError") = nb::handle(base);
+  // What a report shows beside the sentence; the core and the pipeline say more where they know
+  // more.
+  nb::handle(base).attr("details") = nb::make_tuple();
+  nb::handle(base).attr("facts") = nb::none();
   for (Class& c : classes) {
     const std::string full = std::string("fairlead.") + c.name;
     c.type = PyErr_NewExceptionWithDoc(full.c_str(), c.doc, base, nullptr);
@@ -49,7 +81,7 @@ void init_errors(nb::module_& m) {
       std::rethrow_exception(p);
     } catch (const Error& e) {
       for (const Class& c : classes) {
-        if (c.code == e.code()) PyErr_SetString(c.type, e.what());
+        if (c.code == e.code()) raise(c.type, e);
       }
     }
   });

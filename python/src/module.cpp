@@ -11,6 +11,7 @@ void init_observe(nb::module_& m);
 void init_probe(nb::module_& m);
 void init_reader(nb::module_& m);
 void init_record(nb::module_& m);
+void init_report(nb::module_& m);
 void init_verify(nb::module_& m);
 }  // namespace fairlead::python
 
@@ -25,4 +26,5 @@ NB_MODULE(_core, m) {
   fairlead::python::init_lowering(m);
   fairlead::python::init_reader(m);
   fairlead::python::init_verify(m);
+  fairlead::python::init_report(m);
 }

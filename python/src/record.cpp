@@ -1,11 +1,45 @@
 // Bindings of the recorder.
 #include <nanobind/stl/string.h>
 
+#include "fairlead/trace/parting.h"
 #include "recorder.h"
 
 namespace fairlead::python {
 
 using namespace nb::literals;
+
+namespace {
+
+nb::list views(const std::vector<OpView>& list) {
+  nb::list rows;
+  for (const OpView& view : list) {
+    nb::dict row;
+    row["number"] = view.number;
+    row["op"] = view.op;
+    row["arguments"] = view.arguments;
+    row["results"] = view.results;
+    row["module"] = view.module;
+    row["source"] = view.source;
+    rows.append(row);
+  }
+  return rows;
+}
+
+// None where the runs are one program.
+nb::object parting_of(const Recorder& r, int a, int b, std::size_t context) {
+  const Parting found = parting(r.vocabulary(), r.run(a), r.run(b), context);
+  if (found.op == kSameProgram) return nb::none();
+  nb::dict result;
+  result["op"] = found.op;
+  result["common"] = views(found.common);
+  result["first"] = views(found.first);
+  result["second"] = views(found.second);
+  result["first_count"] = found.first_count;
+  result["second_count"] = found.second_count;
+  return result;
+}
+
+}  // namespace
 
 void init_record(nb::module_& m) {
   parted_exception = PyErr_NewExceptionWithDoc(
@@ -53,6 +87,8 @@ void init_record(nb::module_& m) {
              return nb::make_tuple(op, describe(r.vocabulary(), r.run(a), op),
                                    describe(r.vocabulary(), r.run(b), op));
            })
+      .def("parting", &parting_of, "first"_a, "second"_a, "context"_a = 6,
+           "Both runs around the operator where they part, in words.")
       .def("same_numbers",
            [](const Recorder& r, int a, int b) { return same_numbers(r.run(a), r.run(b)); })
       .def("describe", [](const Recorder& r, int run,

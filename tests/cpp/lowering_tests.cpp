@@ -130,6 +130,31 @@ TEST_CASE("operators without a lowering are listed with count and first place") 
         "for each, or replace them in the model.");
 }
 
+TEST_CASE("every form that cannot be written is in one error, each place with its count") {
+  const Source source(
+      "input %0: float32[2]\n"
+      "%1: float32[2] = mylib.op(%0) in \"a\" at \"a.py:1\"\n"
+      "%2: float32[2] = aten.relu.default(%1)\n"
+      "%3: float32[2] = mylib.op(%2) in \"a\" at \"a.py:1\"\n"
+      "%4: float32[2] = mylib.other(%3) in \"b\" at \"b.py:2\"\n"
+      "output \"y\" = %4\n");
+  onnx::register_op({"mylib.op", [](Lowering& b) { b.unsupported("too odd"); }, "", ""});
+  onnx::register_op({"mylib.other", [](Lowering& b) { b.unsupported("too even"); }, "", ""});
+  try {
+    (void)source.lower();
+    FAIL("nothing was refused");
+  } catch (const Error& error) {
+    CHECK(
+        std::string(error.what()) ==
+        "[lower] mylib.op: too odd (in a at a.py:1). Also mylib.other: too even (in b at b.py:2).");
+    REQUIRE(error.details().size() == 2);
+    const std::pair<std::string, std::string> twice{"count", "2"};
+    CHECK(error.details()[0].fields.back() == twice);
+  }
+  onnx::unregister_op("mylib.op");
+  onnx::unregister_op("mylib.other");
+}
+
 TEST_CASE("an operator of one's own is lowered by what was registered, until it is taken back") {
   const Source source(
       "input %0 \"x\": float32[2]\n%1: float32[2] = mylib.op(%0)\noutput \"y\" = %1\n");

@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 
+#include "fairlead/trace/parting.h"
 #include "graphs.h"
 #include "runs.h"
 
@@ -105,6 +107,65 @@ TEST_CASE("runs of two programs are refused where they part") {
         "in model.mlp at mlp.py:5 in one run and aten.neg.default in model.mlp at mlp.py:5 in "
         "another. "
         "The model branches on a size or a value there; fix that dimension with dynamic_shapes.");
+}
+
+TEST_CASE("a parting is where another line was taken, with both sides in words") {
+  Lab lab({"n"});
+  lab.input("x", {"n"});
+  for (const std::int64_t n : {5, 7}) {
+    lab.record({n}, [&](Recording& r) {
+      r.source = "mlp.py:3";
+      const RunValue x = r.input(Dtype::kFloat32, {n});
+      RunValue y = r.op("aten.relu.default", {tensor(x)}, made({n}));
+      r.source = n == 5 ? "mlp.py:5" : "mlp.py:7";
+      y = r.op("aten.abs.default", {tensor(y)}, made({n}));  // both branches begin alike
+      if (n == 7) y = r.op("aten.pow.default", {tensor(y), number(2), none()}, made({n}));
+      r.outputs({y});
+    });
+  }
+  const Parting p = parting(lab.vocabulary, lab.run(0), lab.run(1), 6);
+  CHECK(p.op == 1);
+  CHECK(p.first_count == 2);
+  CHECK(p.second_count == 3);
+  REQUIRE(p.common.size() == 1);
+  CHECK(p.common[0].results == "float32[5]");
+  REQUIRE(p.first.size() == 1);
+  CHECK(p.first[0].source == "mlp.py:5");
+  REQUIRE(p.second.size() == 2);
+  CHECK(p.second[0].source == "mlp.py:7");
+  CHECK(p.second[1].op == "aten.pow.default");
+  CHECK(p.second[1].arguments.find("float32[7]") != std::string::npos);
+  CHECK(p.second[1].arguments.find("2") != std::string::npos);
+  CHECK(p.second[1].arguments.find("None") == std::string::npos);
+  CHECK(parting(lab.vocabulary, lab.run(0), lab.run(0), 6).op == kSameProgram);
+}
+
+TEST_CASE("one error names every number that nothing explains, and not what follows from it") {
+  Lab lab({"n"});
+  lab.input("x", {"n"});
+  for (const auto& [n, odd, other] : std::vector<std::array<std::int64_t, 3>>{
+           {5, 17, 101}, {7, 90, 3}, {11, 31, 77}, {13, 46, 12}}) {
+    lab.record({n}, [&, n = n, odd = odd, other = other](Recording& r) {
+      const RunValue x = r.input(Dtype::kFloat32, {n});
+      r.source = "mlp.py:3";
+      const RunValue a = r.op("aten.one.default", {tensor(x), number(odd)}, made({odd}));
+      r.source = "mlp.py:4";
+      const RunValue b = r.op("aten.two.default", {tensor(a), number(2 * odd)}, made({2 * odd}));
+      r.source = "mlp.py:5";
+      r.outputs({b, r.op("aten.three.default", {tensor(x), number(other)}, made({1}))});
+    });
+  }
+  try {
+    (void)lab.build();
+    FAIL("nothing was refused");
+  } catch (const Error& error) {
+    CHECK(error.code() == ErrorCode::kUnsolved);
+    CHECK(std::string(error.what()).find("17, 90, 31, 46") != std::string::npos);
+    REQUIRE(error.details().size() == 2);
+    CHECK(error.details()[0].values == std::vector<std::string>{"17", "90", "31", "46"});
+    CHECK(error.details()[1].fields.back() ==
+          std::pair<std::string, std::string>{"source", "mlp.py:5"});
+  }
 }
 
 TEST_CASE("a run that ends earlier is refused") {

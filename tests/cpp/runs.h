@@ -251,6 +251,8 @@ class Lab {
     for (const Ints& values : settings) record(values, [&](Recording& r) { model(r, values); });
   }
 
+  [[nodiscard]] const Run& run(std::size_t k) const { return runs_[k]; }
+
   [[nodiscard]] Program build() {
     request_.vocabulary = &vocabulary;
     request_.runs.clear();

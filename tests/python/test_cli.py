@@ -166,7 +166,7 @@ def test_help_has_examples_for_every_command(here):
     code, out, _ = here("--help")
     assert code == 0
     assert "Exit codes: 0 done, 1 the model cannot be exported or differs, 2 usage" in out
-    for command in ("export", "inspect", "doctor", "demo", "generate", "verify", "completion"):
+    for command in ("export", "inspect", "doctor", "demo", "generate", "verify", "report", "sweep", "completion"):
         assert command in out
         code, text, _ = here(command, "--help")
         assert code == 0
@@ -197,6 +197,46 @@ def test_a_model_that_cannot_be_exported_exits_with_1(folder, here):
     assert err.startswith("error: [export] Expected no assumption about values because strict=True, got 1: ")
     assert "model.py:17)" in err
     assert not (folder / "out.onnx").exists()
+
+
+# ---- the report ------------------------------------------------------------------------------------------
+
+
+def test_a_failed_export_leaves_a_report_that_says_why(folder, here):
+    code, _, err = here("export", "model.py:branches", "out.onnx", "--strict", "--quiet")
+    assert code == 1
+    assert err.splitlines()[1] == "Where, why and what to try: report.html"
+    assert "return x * 2 if x.sum() &gt; 0 else x" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_failed_export_leaves_nothing_where_no_report_is_wanted_or_the_request_was_wrong(folder, here):
+    code, _, err = here("export", "model.py:branches", "out.onnx", "--strict", "--quiet", "--no-report")
+    assert (code, len(err.splitlines())) == (1, 1)
+    assert here("export", "model.py:make", "out.onnx", "--opset", "3", "--quiet")[0] == 2
+    assert here("export", "model.py:make", "none/out.onnx", "--quiet")[0] == 1
+    assert sorted(p.name for p in folder.iterdir()) == ["model.py"]
+
+
+def test_export_and_report_from_the_files_alone(folder, here):
+    code, _, err = here("export", "model.py:make", "out.onnx", "--quiet", "--report")
+    assert code == 0
+    assert err == "fairlead: report: report.html\n"
+    (folder / "report.html").unlink()
+    assert here("report", "out.onnx") == (0, "Written report.html\n", "")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "Tagger" in page
+    assert "Time per stage: probe" in page
+    assert here("report", ".", "-o", "page.html")[:2] == (0, "Written page.html\n")
+
+
+def test_report_says_what_is_wrong_with_its_path(folder, here):
+    code, _, err = here("report", ".")
+    assert (code, err) == (2, "error: [report] Expected a folder with .onnx files, got none in '.'. "
+                              "Give a file or another folder.\n")  # fmt: skip
+    (folder / "bad.onnx").write_bytes(b"no model")
+    code, _, err = here("report", "bad.onnx")
+    assert code == 1
+    assert err.startswith("error: [read_model_summary] Could not read 'bad.onnx': it is not an ONNX model")
 
 
 def test_ctrl_c_exits_with_130(folder, here, monkeypatch):

@@ -451,3 +451,23 @@ def test_without_executorch_a_pte_file_is_refused_in_one_line(run, tmp_path, mon
     code, _, err = run("export", checkpoints.bert(tmp_path / "s"), tmp_path / "out", "--format", "pte", "--quiet")
     assert (code, err.count("\n")) == (2, 1)
     assert "Expected the package executorch for a .pte file" in err
+
+
+def test_a_failed_export_leaves_only_the_page_that_says_why(run, tmp_path):
+    source = checkpoints.bert(tmp_path / "source")
+    code, out, err = run("export", source, tmp_path / "out", "--tolerance", "0", "--quiet")
+    assert (code, out) == (1, "")
+    assert err.startswith("error: [verify] Expected ONNX Runtime to agree with eager, but output logits differs by ")
+    assert ".fairlead-" not in err, "users are told the name they gave"
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["report.html"]
+    assert run("export", source, tmp_path / "none", "--tolerance", "0", "--quiet", "--no-report")[0] == 1
+    assert not (tmp_path / "none").exists()
+
+
+def test_a_report_of_all_parts_is_written_where_it_is_wanted(run, tmp_path):
+    result = exported(run, checkpoints.t5(tmp_path / "source"), tmp_path / "out", "--report")
+    assert "report.html" in result["files"]
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "encoder.onnx" in page
+    assert "decoder.onnx" in page
+    assert ".fairlead-" not in page

@@ -81,6 +81,9 @@ def test_every_model_is_a_row_whatever_it_does(folder, run):
     assert "1 of 3 models exported and checked." in page
     assert page.index("nowhere") < page.index("bert-float16"), "failures first"
     assert "://" not in page, "no network"
+    for name in ("bert-float16", "nowhere"):
+        assert f'href="{name}/report.html"' in page
+        assert (folder / "out" / name / "report.html").stat().st_size > 1000
 
 
 def test_it_goes_on_where_it_stopped(folder, run):

@@ -1,0 +1,69 @@
+"""What is known when an export fails, put on the error as `error.facts` for a report: plain data, no tensors."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from fairlead import _core
+from fairlead.report.record import class_name, versions
+
+CONTEXT = 6  # operators shown before and after a parting
+
+
+def explain(error: Exception, export) -> None:
+    """Adds the facts of a failed export. A model that branched runs once more, to see where the other side goes."""
+    facts: dict[str, Any] = {
+        "model": class_name(export.model),
+        "versions": versions(),
+        "path": export.path,
+        "stage": export.progress.current,
+        "timings": dict(export.progress.timings),
+        "inputs": [
+            {"name": name, "dtype": str(t.dtype).removeprefix("torch."), "shape": list(t.shape)}
+            for name, t in zip(export.call.names, export.call.tensors, strict=True)
+        ],
+        "differences": list(getattr(error, "rows", [])),
+    }
+    probed = export.probed
+    if probed is not None:
+        facts["symbols"] = [{"name": s.name, "tried": list(s.tried)} for s in probed.symbols]
+        facts["runs"] = [list(values) for values in probed.run_values]
+    error.facts = facts
+    tensors, reference = parting_tensors(error, export)
+    if tensors is not None:
+        # The sentence stands without this: nothing that goes wrong here may hide it.
+        with contextlib.suppress(_core.FairleadError):
+            facts["parting"] = parting(export, tensors, reference)
+    error.__dict__.pop("at", None)  # tensors are not facts
+
+
+def parting_tensors(error: Exception, export) -> tuple[list | None, int]:
+    """The inputs at which the run parted that the error tells of, and the run it parted from."""
+    if not isinstance(error, _core.Diverged):
+        return None, -1
+    if getattr(error, "at", None) is not None:
+        return error.at, export.probed.runs[0]
+    for sizes, reference, reason in reversed(export.partings):
+        if reason in str(error):
+            return export.tensors_at(sizes), reference
+    return None, -1
+
+
+def parting(export, tensors: list, reference: int) -> dict | None:
+    """Both runs around the operator where they part, with the input sizes of each."""
+    session = export.session
+    args, kwargs = export.call.with_tensors([t.clone() for t in tensors])
+    with session:
+        outcome = session.run(args, kwargs)
+    if not outcome.ok:
+        return None
+    found = session.core.parting(reference, outcome.run, CONTEXT)
+    if found is None:
+        return None
+    first = export.sizes_of.get(reference) or [list(t.shape) for t in export.call.tensors]
+    found["sizes"] = [
+        {"name": name, "first": list(before), "second": list(t.shape)}
+        for name, before, t in zip(export.call.names, first, tensors, strict=True)
+    ]
+    return found

@@ -1,0 +1,110 @@
+"""What an export keeps for its report: facts in the file's own metadata, and times in a file beside it.
+
+1. `fairlead.report` in the metadata is JSON: model, versions, contract, differences. It does not change from one export
+   to the next of the same model, so that the same model gives the same bytes.
+2. Times do change. `keep_times` writes them beside the model (`model.onnx.fairlead.json`); the command line does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from fairlead import _core
+from fairlead.contract import Contract, fixed_together, grouped
+
+KEY = "fairlead.report"
+SECONDS = ("eager_seconds", "ort_seconds")
+
+
+@dataclass
+class Record:
+    facts: dict[str, Any]
+    text: str  # the same as JSON
+
+
+def record_of(model, contract: Contract, rows: list[dict], probed) -> Record:
+    facts = {
+        "model": class_name(model),
+        "versions": versions(),
+        "contract": compact(contract),
+        "differences": [{k: v for k, v in row.items() if k not in SECONDS} for row in rows],
+        "example": {s.name: v for s, v in zip(probed.symbols, probed.run_values[0], strict=True)},
+    }
+    return Record(facts, plain_json(facts))
+
+
+def compact(contract: Contract) -> dict:
+    """What differs only in a layer number is one row: a decoder of 32 layers takes kilobytes, not tens of them."""
+    rows = dataclasses.asdict(contract)
+    for title in ("inputs", "outputs"):
+        values = grouped(rows[title])
+        rows[title] = [{"name": name, "dtype": dtype, "shape": list(shape)} for name, dtype, shape in values]
+    rows["fixed"] = fixed_together(rows["fixed"])
+    return rows
+
+
+def class_name(model) -> str:
+    return type(model).__name__
+
+
+def versions() -> dict[str, str]:
+    import torch
+
+    return {"fairlead": _core.__version__, "torch": torch.__version__}
+
+
+def plain_json(value: Any) -> str:
+    """JSON that every reader takes: NaN and infinities, which JSON has not, are strings."""
+    return json.dumps(finite(value), separators=(",", ":"), allow_nan=False)
+
+
+def finite(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(k): finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    return value
+
+
+def read_record(path: str) -> dict:
+    """What the file says about itself; {} for a file that Fairlead did not write."""
+    text = _core.read_summary(path)["metadata"].get(KEY, "{}")
+    try:
+        record = json.loads(text)
+    except ValueError as error:
+        raise _core.ParseError(
+            f"[report] Expected JSON under {KEY} in the metadata of '{path}', got: {error}. Export the model again."
+        ) from None
+    return record if isinstance(record, dict) else {}
+
+
+# ---- times -------------------------------------------------------------------------------------------
+
+
+def times_path(path: str) -> str:
+    return f"{path}.fairlead.json"
+
+
+def keep_times(result) -> str:
+    """Writes the times of an export beside its file, for `fairlead report` to show."""
+    from fairlead.report import write_page
+
+    times = {"model_bytes": result.model_bytes, "runs": result.runs, "timings": result.timings}
+    return write_page(plain_json(times) + "\n", times_path(result.path))
+
+
+def fresh_times(path: str) -> dict:
+    """The times kept beside a file; {} where there are none, or where they are of a file that was replaced."""
+    try:
+        with open(times_path(path), encoding="utf-8") as file:
+            times = json.load(file)
+        return times if times["model_bytes"] == os.path.getsize(path) else {}
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}

@@ -1,0 +1,59 @@
+"""The text of source lines that nodes name (`models/llama/modeling_llama.py:246`), where it can be trusted."""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+
+
+def find_file(name: str) -> str | None:
+    """Paths below site-packages are relative, so that files do not tell where they were made."""
+    if os.path.isabs(name):
+        return name if os.path.isfile(name) else None
+    for folder in sys.path:
+        path = os.path.join(folder, name)
+        if os.path.isfile(path):
+            return path
+    return None
+
+
+def split_place(place: str) -> tuple[str, int]:
+    name, _, line = place.rpartition(":")
+    return (name, int(line)) if name and line.isascii() and line.isdigit() else (place, 0)
+
+
+def shown_place(text: str) -> str:
+    """Paths below the working folder are shown from there on."""
+    return text.replace(os.path.join(os.getcwd(), ""), "")
+
+
+class Sources:
+    """`newest`: a file changed after this time (of the export) may have other lines now, and is not quoted."""
+
+    def __init__(self, newest: float | None = None):
+        self.newest = newest
+        self.files: dict[str, str | None] = {}
+
+    def path(self, name: str) -> str | None:
+        if name not in self.files:
+            path = find_file(name)
+            if path is not None and self.newest is not None and os.path.getmtime(path) > self.newest:
+                path = None
+            self.files[name] = path
+        return self.files[name]
+
+    def line(self, place: str) -> str:
+        name, number = split_place(place)
+        path = self.path(name) if number else None
+        return linecache.getline(path, number).strip()[:200] if path else ""
+
+    def excerpt(self, place: str, around: int = 3) -> list[tuple[int, str, bool]]:
+        """(number, text, is the line) of the lines around a place; [] where they cannot be had."""
+        name, number = split_place(place)
+        path = self.path(name) if number else None
+        if path is None:
+            return []
+        lines = linecache.getlines(path)
+        shown = range(max(1, number - around), min(len(lines), number + around) + 1)
+        return [(k, lines[k - 1].rstrip()[:200], k == number) for k in shown]
