@@ -468,6 +468,6 @@ def test_a_report_of_all_parts_is_written_where_it_is_wanted(run, tmp_path):
     result = exported(run, checkpoints.t5(tmp_path / "source"), tmp_path / "out", "--report")
     assert "report.html" in result["files"]
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "encoder.onnx" in page
-    assert "decoder.onnx" in page
+    assert "encoder_model.onnx" in page
+    assert "decoder_model_merged.onnx" in page
     assert ".fairlead-" not in page
