@@ -167,6 +167,8 @@ def test_the_layout_of_transformers_js(tmp_path, name, options, plain, files, dt
 
     model = getattr(transformers, plain).from_pretrained(source).eval()
     client = TransformersJs(folder)
+    # ONNX Runtime's CPU joins even a cache of no rows to two rows; others need not.
+    assert {value.shape[0] for value in client.empty_cache(client.sessions[-1], 2).values()} == {2}
     if name == "whisper":
         given = {"input_features": SOUND}
     else:
