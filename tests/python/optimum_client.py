@@ -1,7 +1,7 @@
 """Runs folders with Optimum, in the environment that has it: optimum_client.py REQUESTS.json RESULTS.json.
 
 A request: the folder, the class of optimum.onnxruntime, texts for the folder's tokenizer or input_features, settings of
-generate. A result: what went in and what came out.
+generate. A result: what went in and what came out, or the error.
 """
 
 import json
@@ -22,7 +22,10 @@ def run(request: dict) -> dict:
     if request["generate"] is None:
         with torch.no_grad():
             return {"inputs": shown, "output": model(**inputs).last_hidden_state.tolist()}
-    return {"inputs": shown, "output": model.generate(**inputs, **request["generate"]).tolist()}
+    try:
+        return {"inputs": shown, "output": model.generate(**inputs, **request["generate"]).tolist()}
+    except Exception as error:
+        return {"inputs": shown, "error": str(error)}
 
 
 if __name__ == "__main__":

@@ -40,6 +40,8 @@ def exported(source: Path, out: Path, *words: str) -> Path:
 # ---- Optimum ------------------------------------------------------------------------------------------------
 
 SOUND = torch.randn(2, 16, 100, generator=torch.Generator().manual_seed(0))
+GEMMA = {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16,
+         "layer_types": ["sliding_attention", "full_attention"]}  # fmt: skip
 # name, its checkpoint, the class of Optimum and the one of Transformers, what goes in, settings of generate
 OPTIMUM = [
     ("llama", checkpoints.llama, {}, "ORTModelForCausalLM", "AutoModelForCausalLM", "left", GREEDY),
@@ -48,7 +50,19 @@ OPTIMUM = [
     ("bart", checkpoints.bart, {}, "ORTModelForSeq2SeqLM", "AutoModelForSeq2SeqLM", "right", BEAMS),
     ("whisper", checkpoints.whisper, {}, "ORTModelForSpeechSeq2Seq", "AutoModelForSpeechSeq2Seq", None, GREEDY),
     ("bert", checkpoints.bert, {"head": "BertModel"}, "ORTModelForFeatureExtraction", "AutoModel", "right", None),
+    ("gemma3", checkpoints.decoder, {"name": "Gemma3ForCausalLM", **GEMMA}, "ORTModelForCausalLM",
+     "AutoModelForCausalLM", "left", GREEDY),
+    ("qwen3", checkpoints.decoder, {"name": "Qwen3ForCausalLM", "head_dim": 16}, "ORTModelForCausalLM",
+     "AutoModelForCausalLM", "left", GREEDY),
+    ("phi3", checkpoints.decoder, {"name": "Phi3ForCausalLM"}, "ORTModelForCausalLM", "AutoModelForCausalLM", "left",
+     GREEDY),
 ]  # fmt: skip
+# optimum-onnx 0.1.0 makes the first, empty cache by rules that are wrong for these, also in its own exports
+# (huggingface/optimum issue 2379); ONNX Runtime refuses it.
+REFUSED = {
+    "qwen3": "Optimum takes hidden_size / num_attention_heads for head_dim: index: 3 Got: 8 Expected: 16",
+    "phi3": "Optimum takes num_attention_heads for num_key_value_heads: index: 1 Got: 4 Expected: 2",
+}
 
 
 def install_versions():
@@ -91,6 +105,10 @@ def optimum(tmp_path_factory) -> dict[str, tuple[Path, dict]]:
 def test_optimum(optimum, row):
     name, _, _, _, plain, _, settings = row
     source, result = optimum[name]
+    if name in REFUSED:
+        assert REFUSED[name].partition(": ")[2] in " ".join(result["error"].split())
+        pytest.xfail(REFUSED[name])
+    assert "error" not in result, result["error"]
     model = getattr(transformers, plain).from_pretrained(source).eval()
     inputs = {key: torch.tensor(value) for key, value in result["inputs"].items()}
     with torch.no_grad():
@@ -109,8 +127,7 @@ GENAI = [
     ("LlamaForCausalLM", {}, "llama"),
     ("Qwen3ForCausalLM", {"head_dim": 16}, "qwen3"),
     ("Phi3ForCausalLM", {}, "phi3"),
-    ("Gemma3ForCausalLM", {"head_dim": 16, "sliding_window": 8, "query_pre_attn_scalar": 16,
-                           "layer_types": ["sliding_attention", "full_attention"]}, "gemma3_text"),
+    ("Gemma3ForCausalLM", GEMMA, "gemma3_text"),
     ("StableLmForCausalLM", {}, "llama"),
 ]  # fmt: skip
 
