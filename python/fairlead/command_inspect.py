@@ -32,7 +32,13 @@ def inspect(path, as_json) -> None:
         summary = _core.read_summary(path)
         say(json.dumps(summary, indent=2)) if as_json else print_summary(path, summary)
         return
-    files = sorted(name for name in os.listdir(path) if name.endswith(".onnx"))
+    files = sorted(
+        os.path.relpath(os.path.join(at, name), path)
+        for at in (path, os.path.join(path, "onnx"))  # the layout of transformers.js
+        if os.path.isdir(at)
+        for name in os.listdir(at)
+        if name.endswith(".onnx")
+    )
     if not files:
         raise _core.InvalidInput(
             f"[inspect] Expected .onnx files in '{path}', got none. Give a file or another folder."

@@ -81,6 +81,10 @@ for command in (completion, generate, inspect, report, sweep, verify):
     "--external-data", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
     help="Whether weights go to a file beside the model.",
 )  # fmt: skip
+@click.option(
+    "--layout", type=click.Choice(["flat", "transformers.js"]), default="flat", show_default=True,
+    help="Of a checkpoint's folder. transformers.js: .onnx files in onnx/, all weights inside.",
+)  # fmt: skip
 @click.option("--no-verify", is_flag=True, help="Do not run the file in ONNX Runtime.")
 @click.option(
     "--tolerance", type=float, default=None, help="Largest difference from PyTorch, scaled by max(1, |value|)."

@@ -15,6 +15,7 @@ from fairlead._core import InvalidInput
 from fairlead.checkpoint import Checkpoint, one_line
 from fairlead.client_files import SUMMARY
 from fairlead.inputs import Call, normalise
+from fairlead.layouts import file_of
 from fairlead.loaded_checkpoint import Loaded, load
 from fairlead.runtime_check import OnnxSession, compare, eager
 
@@ -37,7 +38,7 @@ def check_folder(
     rows, sessions = [], {}
     for which in range(2 if loaded.generates else 1):
         for part in loaded.plan(which).parts:
-            file = f"{part.name}.onnx"
+            file = file_of(part.name, "onnx", about.get("layout", "flat"), dtype)
             show(f"running {file}")
             if file not in sessions:
                 sessions[file] = opened(os.path.join(folder, file))

@@ -14,7 +14,7 @@ DECODERS = {
 NAMES = {"gpt_oss": "gptoss"}
 
 
-def genai_config(model: Any, contract: Any) -> dict[str, Any] | None:
+def genai_config(model: Any, contract: Any, file: str) -> dict[str, Any] | None:
     """None where the decoder keeps something else than keys and values, which genai has no names for."""
     inputs = {row["name"]: row for row in contract.inputs}
     keys = [name for name in inputs if re.fullmatch(r"past_key_values\.\d+\.key", name)]
@@ -46,7 +46,7 @@ def genai_config(model: Any, contract: Any) -> dict[str, Any] | None:
             "pad_token_id": pad if pad is not None else first_eos if first_eos is not None else 0,
             "decoder": {
                 "session_options": {"log_id": "onnxruntime-genai", "provider_options": []},
-                "filename": "model.onnx",
+                "filename": file,
                 "hidden_size": config.hidden_size,
                 "head_size": head_size,
                 "num_attention_heads": config.num_attention_heads,

@@ -30,11 +30,13 @@ class Loaded:
     def generates(self) -> bool:
         return self.task.parts == "generation"
 
-    def plan(self, which: int = 0) -> Plan:
-        """The parts and the calls that a short real run shows; `which` chooses among two samples."""
+    def plan(self, which: int = 0, merged: bool = True) -> Plan:
+        """The parts and the calls that a short real run shows; `which` chooses among two samples, `merged` the parts
+        of an encoder-decoder that other clients of ONNX files know.
+        """
         if self.generates:
             sample = self.cast(self.samples.generation(which))
-            return self.called(lambda **sample: plan_for(self.model, sample), sample)
+            return self.called(lambda **sample: plan_for(self.model, sample, merged=merged), sample)
         model = self.model
         pooling = pooling_of(self.checkpoint) if self.task.name == "feature-extraction" else None
         if pooling is not None:

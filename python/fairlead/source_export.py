@@ -26,7 +26,7 @@ class Options:
     config: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     dims: tuple[str, ...] = ()
-    export: dict[str, Any] = field(default_factory=dict)  # opset, external_data, no_verify, tolerance, strict
+    export: dict[str, Any] = field(default_factory=dict)  # opset, external_data, no_verify, tolerance, strict, layout
 
     def of_export(self) -> dict[str, Any]:
         given = dict(self.export)
@@ -128,8 +128,10 @@ def export_source(
 
 
 def of_class(source: str, output: str | None, options: Options, show: Any) -> list[ExportResult]:
-    if options.task is not None:
-        raise InvalidInput(f"[export] Expected no --task for {source}, got {options.task}: it is for checkpoints.")
+    layout = options.export.get("layout", "flat")
+    for name, given in (("--task", options.task), ("--layout", layout if layout != "flat" else None)):
+        if given is not None:
+            raise InvalidInput(f"[export] Expected no {name} for {source}, got {given}: it is for checkpoints.")
     kinds = options.kinds(output)
     model, example = model_source.load(source, model_source.pairs("--config", options.config), list(options.inputs))
     output = output or f"model.{kinds[0]}"
@@ -140,6 +142,7 @@ def of_class(source: str, output: str | None, options: Options, show: Any) -> li
     found = []
     for kind in kinds:
         given = options.of_export()
+        given.pop("layout", None)
         if kind != "onnx":
             given = {name: given[name] for name in ("verify", "tolerance", "strict", "max_size") if name in given}
         stem, ending = os.path.splitext(output)

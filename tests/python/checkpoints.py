@@ -40,6 +40,23 @@ def tokenizer(folder: Path, template: str | None = None) -> Any:
     return made
 
 
+def byte_tokenizer(folder: Path) -> Any:
+    """Bytes and a few pairs of them, as GPT-2 has it; for clients that know few kinds of tokenizers."""
+    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    pairs = [("t", "h"), ("i", "n"), ("e", "r"), ("a", "n"), ("Ġ", "th"), ("Ġth", "e")]
+    words = ["<pad>", "<s>", "</s>", "<unk>", *sorted(pre_tokenizers.ByteLevel.alphabet()), *(a + b for a, b in pairs)]
+    inner = Tokenizer(models.BPE({word: k for k, word in enumerate(words)}, pairs))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    made = PreTrainedTokenizerFast(
+        tokenizer_object=inner, pad_token="<pad>", bos_token="<s>", eos_token="</s>", unk_token="<unk>"
+    )
+    made.save_pretrained(folder)
+    return made
+
+
 def saved(model: Any, folder: Path, **options: Any) -> Path:
     """With weights that are told apart: those of a fresh model are so small that every answer is the same."""
     torch.manual_seed(0)
@@ -60,6 +77,21 @@ def llama(folder: Path, template: str | None = None, **options: Any) -> Path:
     )  # fmt: skip
     saved(LlamaForCausalLM(config), folder, **options)
     tokenizer(folder, template)
+    return folder
+
+
+def decoder(folder: Path, name: str, **more: Any) -> Path:
+    """Any decoder with the words of Llama's configuration, and a tokenizer of bytes."""
+    import transformers
+
+    settings = {
+        "vocab_size": 300, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 256, "bos_token_id": 1,
+        "eos_token_id": 2, "pad_token_id": 0, "tie_word_embeddings": False, **more,
+    }  # fmt: skip
+    model = getattr(transformers, name)
+    saved(model(model.config_class(**settings)), folder)
+    byte_tokenizer(folder)
     return folder
 
 
@@ -114,6 +146,19 @@ def t5(folder: Path) -> Path:
         pad_token_id=0, eos_token_id=2,
     )  # fmt: skip
     saved(T5ForConditionalGeneration(config), folder)
+    tokenizer(folder)
+    return folder
+
+
+def bart(folder: Path) -> Path:
+    from transformers import BartConfig, BartForConditionalGeneration
+
+    config = BartConfig(
+        vocab_size=128, d_model=32, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=48, decoder_ffn_dim=48, max_position_embeddings=64,
+        decoder_start_token_id=2, bos_token_id=1, eos_token_id=2, pad_token_id=0, forced_eos_token_id=2,
+    )  # fmt: skip
+    saved(BartForConditionalGeneration(config), folder)
     tokenizer(folder)
     return folder
 

@@ -60,8 +60,14 @@ FOUND = [
         [f"{n}.onnx" for n in ("image_encoder", "projector", "embedding", "merge", "language_model", "lm_head")],
         TEXT | GENERATION | {"processor_config.json"},
     ),
-    ("t5", {}, "text2text-generation", ["encoder.onnx", "decoder.onnx"], TEXT | GENERATION),
-    ("whisper", {}, "automatic-speech-recognition", ["encoder.onnx", "decoder.onnx"], TEXT | GENERATION),
+    ("t5", {}, "text2text-generation", ["encoder_model.onnx", "decoder_model_merged.onnx"], TEXT | GENERATION),
+    (
+        "whisper",
+        {},
+        "automatic-speech-recognition",
+        ["encoder_model.onnx", "decoder_model_merged.onnx"],
+        TEXT | GENERATION,
+    ),
 ]
 
 
@@ -213,13 +219,13 @@ def test_inspect_shows_a_folder(run, tmp_path):
     code, out, err = run("inspect", tmp_path / "out")
     assert code == 0, err
     for part in (
-        "T5ForConditionalGeneration from ", ": text2text-generation, float32\n", "encoder.onnx: ", "decoder.onnx: ",
-        "past_key_values.{0..1}.decoder.key ", "float32[batch, 4, past, 8]",
+        "T5ForConditionalGeneration from ", ": text2text-generation, float32\n", "encoder_model.onnx: ",
+        "decoder_model_merged.onnx: ", "past_key_values.{0..1}.decoder.key ", "float32[batch, 4, past, 8]",
         "axis 2 of past_key_values.0.decoder.key\n",
     ):  # fmt: skip
         assert part in out, out
     code, out, _ = run("inspect", tmp_path / "out", "--json")
-    assert list(json.loads(out)["files"]) == ["decoder.onnx", "encoder.onnx"]
+    assert list(json.loads(out)["files"]) == ["decoder_model_merged.onnx", "encoder_model.onnx"]
 
 
 def test_an_older_export_in_the_folder_is_replaced_and_other_files_stay(run, tmp_path):
@@ -396,9 +402,9 @@ def test_sizes_are_bounded_by_symbol_in_every_part_that_has_it(run, tmp_path):
     bounds = {
         file: {s["name"]: s["max"] for s in part["contract"]["symbols"]} for file, part in result["parts"].items()
     }
-    assert bounds["encoder.onnx"]["batch"] == bounds["decoder.onnx"]["batch"] == 64
-    assert bounds["decoder.onnx"]["past"] == 128
-    assert bounds["decoder.onnx"]["sequence"] > 2**60
+    assert bounds["encoder_model.onnx"]["batch"] == bounds["decoder_model_merged.onnx"]["batch"] == 64
+    assert bounds["decoder_model_merged.onnx"]["past"] == 128
+    assert bounds["decoder_model_merged.onnx"]["sequence"] > 2**60
 
 
 @pytest.mark.parametrize(
@@ -462,6 +468,6 @@ def test_a_report_of_all_parts_is_written_where_it_is_wanted(run, tmp_path):
     result = exported(run, checkpoints.t5(tmp_path / "source"), tmp_path / "out", "--report")
     assert "report.html" in result["files"]
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "encoder.onnx" in page
-    assert "decoder.onnx" in page
+    assert "encoder_model.onnx" in page
+    assert "decoder_model_merged.onnx" in page
     assert ".fairlead-" not in page

@@ -15,6 +15,7 @@ from fairlead.exporters.onnx import OnnxExporter
 from fairlead.exporters.program import OnnxProgram, external_words
 from fairlead.generation.decoder import plan_decoder
 from fairlead.generation.encoder_decoder import plan_encoder_decoder
+from fairlead.generation.merged import plan_merged
 from fairlead.generation.multimodal import is_multimodal, plan_multimodal
 from fairlead.generation.paths import Paths
 from fairlead.generation.plan import PartPlan, Plan
@@ -53,7 +54,8 @@ def export_for_generation(
     with paths.staging() as folder:
         shared = shared_weights(model)
         programs = {part.name: exported(exporter, part, paths, shared) for part in plan.parts}
-        manifest.write(folder, manifest_of(model, plan, programs, paths, generation_config))
+        files = {part.name: os.path.basename(paths.file_of(part.name)) for part in plan.parts}
+        manifest.write(folder, manifest_of(model, plan, programs, files, generation_config))
         if all(exporter.configured(paths.config_of(part.name)).verify for part in plan.parts):
             check_together(model, plan, folder, generation_config)
     for name, program in programs.items():
@@ -70,7 +72,8 @@ def shared_weights(model: torch.nn.Module) -> SharedWeights:
     return shared
 
 
-def plan_for(model: Any, sample_inputs: Any, generation_config: Any = None) -> Plan:
+def plan_for(model: Any, sample_inputs: Any, generation_config: Any = None, merged: bool = False) -> Plan:
+    """merged: an encoder-decoder in the parts that other clients know, see merged.py."""
     if not callable(getattr(model, "generate", None)):
         raise InvalidInput(
             f"[export_for_generation] Expected a model with generate(), got {type(model).__name__}. "
@@ -78,7 +81,7 @@ def plan_for(model: Any, sample_inputs: Any, generation_config: Any = None) -> P
         )
     sample = copied(sample_inputs)
     if getattr(model.config, "is_encoder_decoder", False):
-        return plan_encoder_decoder(model, sample, generation_config)
+        return (plan_merged if merged else plan_encoder_decoder)(model, sample, generation_config)
     if is_multimodal(model):
         return plan_multimodal(model, sample, generation_config)
     return plan_decoder(model, sample, generation_config)
@@ -119,18 +122,21 @@ def in_part(part: PartPlan, paths: Paths) -> Iterator[None]:
         raise type(error)(f"[export_for_generation] In the part {part.name}: {text}") from error
 
 
-def manifest_of(model: Any, plan: Plan, programs: dict, paths: Paths, generation_config: Any) -> dict[str, Any]:
+def manifest_of(
+    model: Any, plan: Plan, programs: dict[str, Any], files: dict[str, str], generation_config: Any
+) -> dict[str, Any]:
+    """programs and files by the name of the part; files relative to the folder."""
     parts = {}
     for part in plan.parts:
         contract = programs[part.name].contract
         parts[part.name] = {
-            "file": os.path.basename(paths.file_of(part.name)),
+            "file": files[part.name],
             "inputs": [i["name"] for i in contract.inputs],
             "outputs": [o["name"] for o in contract.outputs],
         }
         if part.shortest is not None:
             parts[part.name]["shortest"] = shortest_length(part, programs[part.name])
-        for key in ("last", "optional", "gives"):
+        for key in ("last", "optional", "gives", "takes"):
             if getattr(part, key) is not None:
                 parts[part.name][key] = getattr(part, key)
     return {

@@ -21,6 +21,7 @@ class PartPlan:
     dynamic_shapes: Any = None  # as fairlead.export takes them; None: found out
     shortest: str | None = None  # the input whose smallest length is to be found out
     gives: dict[str, str] | None = None  # outputs that go on under another name
+    takes: dict[str, str] | None = None  # inputs that are something else by another name
     last: str | None = None  # the input of which only the last place is needed
     optional: str | None = None  # the input without which the part has nothing to do
 

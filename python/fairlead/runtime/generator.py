@@ -40,7 +40,7 @@ class Generator:
         for name, part in self.manifest["parts"].items():
             file = part["file"]
             if file not in files:
-                files[file] = Part(os.path.join(folder, file), session_options, providers)
+                files[file] = Part(os.path.join(folder, file), session_options, providers, part.get("takes"))
             self.parts[name] = files[file]
 
     @classmethod

@@ -20,8 +20,8 @@
 }
 
 A part may have "last": the input of which it is only given the last place (the head), "optional": the input without
-which it is not run (an image encoder), "gives": outputs that go on under another name, "shortest": the fewest tokens it
-takes (shorter prompts are padded).
+which it is not run (an image encoder), "gives": outputs that go on under another name, "takes": inputs of the file that
+are given what has another name, "shortest": the fewest tokens it takes (shorter prompts are padded).
 
 Parts are joined by name: the output `inputs_embeds` of one part is the input `inputs_embeds` of the next.
 """

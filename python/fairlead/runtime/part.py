@@ -59,7 +59,9 @@ def to_numpy(value: Any) -> np.ndarray:
 class Part:
     """`run` takes a pool of values by name (numpy arrays or OrtValues) and gives the part's outputs by name."""
 
-    def __init__(self, path: str, options: Any = None, providers: list | None = None):
+    def __init__(
+        self, path: str, options: Any = None, providers: list | None = None, takes: dict[str, str] | None = None
+    ):
         ort = runtime()
         if not os.path.isfile(path):
             raise InvalidInput(f"[Generator] Expected the file {path}, but there is none. Export the model again.")
@@ -72,7 +74,9 @@ class Part:
         except Exception as error:
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InvalidInput(f"[Generator] Expected ONNX Runtime to load {path}, but it says: {text}") from None
-        self.inputs = {i.name: ORT_TYPES.get(i.type, i.type) for i in self.session.get_inputs()}
+        takes = takes or {}
+        self.names = {takes.get(i.name, i.name): i.name for i in self.session.get_inputs()}  # in the pool: in the file
+        self.inputs = {takes.get(i.name, i.name): ORT_TYPES.get(i.type, i.type) for i in self.session.get_inputs()}
         self.outputs = [o.name for o in self.session.get_outputs()]
 
     def run(self, pool: dict[str, Any]) -> dict[str, Any]:
@@ -85,7 +89,7 @@ class Part:
         feeds = {}
         for name, dtype in self.inputs.items():
             value = pool[name]
-            feeds[name] = ort_value(value, dtype) if isinstance(value, np.ndarray) else value
+            feeds[self.names[name]] = ort_value(value, dtype) if isinstance(value, np.ndarray) else value
         try:
             results = self.session.run_with_ort_values(self.outputs, feeds)
         except Exception as error:
