@@ -22,7 +22,7 @@ from fairlead.inputs import resized
 from fairlead.leaves import get_leaf_tensors, replace_leaf_tensors
 
 CACHE, MASK = "past_key_values", "decoder_attention_mask"
-KNOWN = ("decoder_input_ids", MASK, "decoder_position_ids", "cache_position", "attention_mask")
+KNOWN = ("decoder_input_ids", MASK, "decoder_position_ids", "attention_mask")
 ENCODED = 11  # tokens of the encoder in the calls that are made: apart from BATCH, PAST and NEW
 
 
