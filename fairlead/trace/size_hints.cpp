@@ -3,6 +3,8 @@
 #include "fairlead/trace/size_hints.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstdlib>
 #include <string_view>
 
 namespace fairlead {
@@ -76,6 +78,29 @@ void diagonal_hints(ExprPool& pool, const std::vector<Expr>& shape, const Node& 
                            pool.sub(cols, pool.constant(std::max<std::int64_t>(offset, 0)))));
 }
 
+// A number that is whole, as an expression; null where it is not.
+Expr whole(ExprPool& pool, const Arg& arg) {
+  if (arg.kind == ArgKind::kInt) return arg.expr;
+  const double factor = arg.number;
+  if (arg.kind != ArgKind::kFloat || arg.power != 1 || factor != std::floor(factor) ||
+      std::abs(factor) > 1e12) {
+    return nullptr;
+  }
+  const Expr constant = pool.constant(static_cast<std::int64_t>(factor));
+  return arg.expr == nullptr ? constant : pool.mul(arg.expr, constant);
+}
+
+// arange.start_step(start, end, step): how many steps there are, up or down.
+void arange_hints(ExprPool& pool, const Node& node, std::vector<Expr>& hints) {
+  if (node.args.size() < 3) return;
+  const Expr start = whole(pool, node.args[0]), end = whole(pool, node.args[1]);
+  const Expr step = whole(pool, node.args[2]);
+  if (start == nullptr || end == nullptr || step == nullptr || !is_const(step)) return;
+  if (step->value == 0) return;
+  const Expr way = step->value > 0 ? pool.sub(end, start) : pool.sub(start, end);
+  hints.push_back(pool.ceildiv(way, pool.constant(std::abs(step->value))));
+}
+
 }  // namespace
 
 std::vector<Expr> size_hints(ExprPool& pool, const Graph& graph, const Node& node) {
@@ -104,6 +129,10 @@ std::vector<Expr> size_hints(ExprPool& pool, const Graph& graph, const Node& nod
   }
   if (op == "aten.slice.Tensor") {
     slice_hints(pool, w.input(), node, hints);
+    return hints;
+  }
+  if (op == "aten.arange.start_step") {
+    arange_hints(pool, node, hints);
     return hints;
   }
   if (op == "aten.diagonal.default" || op == "aten.diagonal_copy.default") {
