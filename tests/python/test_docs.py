@@ -14,7 +14,8 @@ import docs_pages
 import pytest
 from docs_pages import PAGES, ROOT
 
-ELSEWHERE = {"docs/command_line.md": "test_cli_docs.py"}  # which also looks at what the page says
+# Which also look at what the pages say, and make the checkpoints that they speak of.
+ELSEWHERE = {"docs/command_line.md": "test_cli_docs.py", "docs/clients.md": "test_clients_docs.py"}
 SECONDS = 240  # for one page
 
 

@@ -101,15 +101,15 @@ def is_multimodal(model: Any) -> bool:
 
 def multimodal_parts(model: Any) -> dict[str, torch.nn.Module]:
     """The parts by name; empty for a model that is not multimodal."""
-    if not isinstance(model, torch.nn.Module) or not hasattr(model, "get_decoder"):
+    if not isinstance(model, torch.nn.Module):
         return {}
     found: dict[str, torch.nn.Module] = {}
     for modality in ENCODERS:
         encoder = encoder_of(model, modality)
         if encoder is not None:
             found[f"{modality}_encoder"] = encoder
-    decoder = model.get_decoder()
-    if not found or not isinstance(decoder, torch.nn.Module) or decoder is model:
+    decoder = decoder_of(model)
+    if not found or decoder is None:
         return {}
     for root in roots(model):
         for name in PROJECTORS:
@@ -123,6 +123,15 @@ def multimodal_parts(model: Any) -> dict[str, torch.nn.Module]:
             if isinstance(module, torch.nn.Module):
                 found.setdefault(name, module)
     return found
+
+
+def decoder_of(model: Any) -> torch.nn.Module | None:
+    """The language model beside the encoders; by its name where a release has no getter for it."""
+    getter = getattr(model, "get_decoder", None)
+    decoder = getter() if getter is not None else None
+    if not isinstance(decoder, torch.nn.Module) or decoder is model:  # 4.53 returns a method
+        decoder = next((r.language_model for r in roots(model) if hasattr(r, "language_model")), None)
+    return decoder if isinstance(decoder, torch.nn.Module) and decoder is not model else None
 
 
 def encoder_of(model: Any, modality: str) -> torch.nn.Module | None:
