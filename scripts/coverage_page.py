@@ -23,7 +23,6 @@ import warnings
 from pathlib import Path
 
 PAGE = Path(__file__).parent.parent / "docs" / "coverage.md"
-SECONDS = 120  # for one class
 SOURCE = re.compile(r"[\w/.\-]+\.py:\d+")
 
 # In order: the first whose words are in the text names the cause. What matches none stands under the error's own class.
@@ -85,9 +84,9 @@ def more_about(sweep, options, row: dict) -> dict:
     process = multiprocessing.Process(target=ask, args=(queue, sweep, options, row))
     process.start()
     try:
-        return queue.get(timeout=SECONDS)
+        return queue.get(timeout=options.seconds)
     except Exception:
-        return {"error": f"no answer within {SECONDS} s"}
+        return {"error": f"no answer within {options.seconds:.0f} s"}
     finally:
         process.kill()
         process.join()
@@ -165,6 +164,7 @@ def main() -> None:
     parser.add_argument("results", nargs="+", help="what the sweep wrote, one JSON object a line")
     parser.add_argument("--sweep", required=True, help="the program of the sweep")
     parser.add_argument("--transformers", required=True, help="the checkout it ran on")
+    parser.add_argument("--seconds", type=float, default=120, help="for one class that failed, to ask it why")
     options = parser.parse_args()
     warnings.filterwarnings("ignore")
     os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
