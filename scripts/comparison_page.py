@@ -14,10 +14,11 @@ small machine.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import statistics
 from pathlib import Path
+
+from sweep_program import load
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "comparison.md"
@@ -44,13 +45,6 @@ them take every size that is tried.** {wrong} of {count} give another value than
 | architecture | class | here | seconds | the peer | seconds |
 | --- | --- | --- | ---: | --- | ---: |
 """
-
-
-def load(path: str):
-    spec = importlib.util.spec_from_file_location("sweep", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def rows_of(path: str | None) -> dict[tuple[str, str], dict]:

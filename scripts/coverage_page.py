@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import collections
-import importlib.util
 import json
 import multiprocessing
 import os
@@ -19,8 +18,9 @@ import re
 import statistics
 import sys
 import tempfile
-import warnings
 from pathlib import Path
+
+from sweep_program import load, use_checkout
 
 PAGE = Path(__file__).parent.parent / "docs" / "coverage.md"
 SOURCE = re.compile(r"[\w/.\-]+\.py:\d+")
@@ -37,13 +37,6 @@ CAUSES = [
     ("Unsupported", "An operator has no lowering"),
     ("Discrepancy", "Verification refused the file: ONNX Runtime and eager differ"),
 ]
-
-
-def load(path: str):
-    spec = importlib.util.spec_from_file_location("sweep", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def first_failure(row: dict, tolerance: float) -> str:
@@ -166,13 +159,8 @@ def main() -> None:
     parser.add_argument("--transformers", required=True, help="the checkout it ran on")
     parser.add_argument("--seconds", type=float, default=120, help="for one class that failed, to ask it why")
     options = parser.parse_args()
-    warnings.filterwarnings("ignore")
-    os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
     multiprocessing.set_start_method("fork")
-    sys.path.insert(0, options.transformers)
-    import tests.causal_lm_tester
-    import tests.generation.test_utils
-    import tests.test_modeling_common  # noqa: F401
+    use_checkout(options.transformers)
     import torch
 
     import fairlead  # noqa: F401  imported once, before the forks

@@ -10,22 +10,14 @@ call from a recipe, with nothing but the installed library. A name that ends in 
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
-import os
 import sys
-import warnings
 from pathlib import Path
+
+from sweep_program import load, use_checkout
 
 FOLDER = Path(__file__).parent.parent / "tests" / "python" / "data" / "recipes"
 WHOLE = 1024  # integers up to so many are kept as they are, since some are lengths, boxes or special tokens
-
-
-def load(path: str):
-    spec = importlib.util.spec_from_file_location("sweep", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def tensor(value) -> dict:
@@ -101,12 +93,7 @@ def main() -> None:
     parser.add_argument("--sweep", required=True)
     parser.add_argument("--transformers", required=True)
     options = parser.parse_args()
-    warnings.filterwarnings("ignore")
-    os.environ.update(HF_HUB_OFFLINE="1", TRANSFORMERS_VERBOSITY="error")
-    sys.path.insert(0, options.transformers)
-    import tests.causal_lm_tester
-    import tests.generation.test_utils
-    import tests.test_modeling_common  # noqa: F401
+    use_checkout(options.transformers)
 
     sweep = load(options.sweep)
     FOLDER.mkdir(exist_ok=True)

@@ -19,6 +19,25 @@ void Graph::add_constant(Constant constant) {
   constants.push_back(std::move(constant));
 }
 
+void Graph::find_symbol_sources() {
+  symbol_sources.resize(pool->symbols().size());
+  for (const ValueId id : inputs) {
+    const auto& shape = values[id].shape;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      // symbol, or constant*symbol where sizes only come in multiples
+      const Expr e = shape[axis];
+      const bool multiple = e->kind == ExprKind::kMul && e->args.size() == 1 &&
+                            e->args[0]->kind == ExprKind::kSymbol && e->value > 0;
+      if (e->kind != ExprKind::kSymbol && !multiple) continue;
+      SymbolSource& source = symbol_sources[multiple ? e->args[0]->value : e->value];
+      const std::int64_t divisor = multiple ? e->value : 1;
+      if (source.value == kNoValue || source.divisor > divisor) {
+        source = {id, static_cast<int>(axis), divisor};
+      }
+    }
+  }
+}
+
 const Constant* Graph::constant(ValueId value) const {
   const auto it = constant_of.find(value);
   return it == constant_of.end() ? nullptr : &constants[it->second];

@@ -101,6 +101,8 @@ struct Graph {
 
   ValueId add_value(Dtype dtype, std::vector<Expr> shape, std::string name = {});
   void add_constant(Constant constant);
+  // Reads every symbol from an input that has it as a size, or has the smallest multiple of it.
+  void find_symbol_sources();
   [[nodiscard]] const Constant* constant(ValueId value) const;
 
  private:

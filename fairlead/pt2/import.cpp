@@ -255,25 +255,6 @@ void Importer::add_inputs(Scope& scope, dom::object signature) {
   }
 }
 
-// A symbol is read from an input that has it as a size, or a multiple of it.
-void Importer::add_sources() {
-  graph().symbol_sources.resize(pool().symbols().size());
-  for (const ValueId id : graph().inputs) {
-    const auto& shape = graph().values[id].shape;
-    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-      const Expr e = shape[axis];
-      const bool multiple = e->kind == ExprKind::kMul && e->args.size() == 1 &&
-                            e->args[0]->kind == ExprKind::kSymbol && e->value > 0;
-      if (e->kind != ExprKind::kSymbol && !multiple) continue;
-      SymbolSource& source = graph().symbol_sources[multiple ? e->args[0]->value : e->value];
-      const std::int64_t divisor = multiple ? e->value : 1;
-      if (source.value == kNoValue || source.divisor > divisor) {
-        source = {id, static_cast<int>(axis), divisor};
-      }
-    }
-  }
-}
-
 void Importer::add_constant(Scope& scope, std::string_view name, std::string_view target) {
   const auto it = tensors_.find(target);
   if (it == tensors_.end()) {
@@ -389,7 +370,7 @@ Imported Importer::run(dom::object program) {
   name_inputs(module);
   find_symbols(scope, program, module);
   add_inputs(scope, signature);
-  add_sources();
+  graph().find_symbol_sources();
   add_nodes(scope, json);
   add_outputs(scope, signature);
   check_symbols();

@@ -64,7 +64,6 @@ class Importer {
   void find_symbols(Scope& scope, dom::object program, dom::object json);
   void add_inputs(Scope& scope, dom::object signature);
   void add_input(Scope& scope, std::string_view name, const std::string& path);
-  void add_sources();
   void add_constant(Scope& scope, std::string_view name, std::string_view target);
   void add_outputs(Scope& scope, dom::object signature);
   void check_symbols();

@@ -75,22 +75,7 @@ void ProgramBuilder::add_inputs() {
     graph().inputs.push_back(id);
     functional_.define_root(v, id);
   }
-  graph().symbol_sources.resize(pool().symbols().size());
-  for (const ValueId id : graph().inputs) {
-    const auto& shape = graph().values[id].shape;
-    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
-      // symbol, or constant*symbol where sizes only come in multiples
-      const Expr e = shape[axis];
-      const bool multiple = e->kind == ExprKind::kMul && e->args.size() == 1 &&
-                            e->args[0]->kind == ExprKind::kSymbol && e->value > 0;
-      if (e->kind != ExprKind::kSymbol && !multiple) continue;
-      SymbolSource& source = graph().symbol_sources[multiple ? e->args[0]->value : e->value];
-      const std::int64_t divisor = multiple ? e->value : 1;
-      if (source.value == kNoValue || source.divisor > divisor) {
-        source = {id, static_cast<int>(axis), divisor};
-      }
-    }
-  }
+  graph().find_symbol_sources();
 }
 
 void ProgramBuilder::add_operator() {

@@ -13,24 +13,8 @@ import pytest
 import torch
 
 import fairlead
-from fairlead import cli
 
 transformers = pytest.importorskip("transformers", minversion="5.0")
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    """The command line in this process: (exit code, stdout, stderr)."""
-
-    def run(*words) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fairlead", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out, err
-
-    return run
 
 
 def exported(run, source: Path, out: Path, *words) -> dict:

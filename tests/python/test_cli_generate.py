@@ -12,7 +12,6 @@ import torch
 from fairlead.runtime.text import TextGenerator
 
 import fairlead
-from fairlead import cli
 
 transformers = pytest.importorskip("transformers", minversion="5.0")
 PROMPT = "the lighthouse keeper counted"
@@ -26,19 +25,6 @@ def source(tmp_path_factory):
 @pytest.fixture(scope="module")
 def folder(source):
     return fairlead.export_checkpoint(source, source.parent / "out").folder
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def run(*words) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fairlead", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out, err
-
-    return run
 
 
 def eager(source, chat: bool, **settings) -> list[int]:

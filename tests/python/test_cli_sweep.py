@@ -14,7 +14,7 @@ from pathlib import Path
 import checkpoints
 import pytest
 
-from fairlead import cli, sweep
+from fairlead import sweep
 
 pytest.importorskip("transformers", minversion="5.0")
 
@@ -36,19 +36,6 @@ def folder(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
     (tmp_path / "m.py").write_text(SCRIPT)
     return tmp_path
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def run(*words) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["fairlead", *map(str, words)])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            cli.main()
-        out, err = capsys.readouterr()
-        return ended.value.code, out, err
-
-    return run
 
 
 def rows_of(out: Path) -> dict[str, dict]:

@@ -8,6 +8,7 @@ import copy
 import json
 import math
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,8 @@ def test_at_least_forty_architectures_execute_240_of_the_operators():
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    made = {name: figures(name, "/tmp/zoo.onnx") for name in sys.argv[1:] or recipes.NAMES}
+    with tempfile.TemporaryDirectory() as folder:
+        made = {name: figures(name, f"{folder}/model.onnx") for name in sys.argv[1:] or recipes.NAMES}
     merged = {name: (FIGURES | made)[name] for name in recipes.NAMES}
     lines = [f"  {json.dumps(name)}: {json.dumps(row)}" for name, row in merged.items()]
     (DATA / "zoo_figures.json").write_text("{\n" + ",\n".join(lines) + "\n}\n")
