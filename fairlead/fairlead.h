@@ -12,7 +12,9 @@
 #include "fairlead/symbol/expr.h"
 #include "fairlead/symbol/solve.h"
 // graph: one SSA graph of values with exact symbolic shapes.
+#include "fairlead/graph/bounds.h"
 #include "fairlead/graph/graph.h"
+#include "fairlead/graph/join.h"
 // observe: the calls of a model, and what they say about its sizes.
 #include "fairlead/observe/calls.h"
 #include "fairlead/observe/infer.h"

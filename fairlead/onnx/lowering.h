@@ -27,6 +27,7 @@
 #include <utility>
 #include <vector>
 
+#include "fairlead/graph/bounds.h"
 #include "fairlead/graph/graph.h"
 #include "fairlead/onnx/model.h"
 
@@ -68,16 +69,9 @@ struct OpRow {
   std::string_view limits;  // what it cannot do, in words; empty: nothing
 };
 
-// Sizes outside of which the model executes another program: the file refuses them.
-struct SizeBounds {
-  std::string symbol;
-  std::int64_t min = 1;
-  std::int64_t max = INT64_MAX;
-};
-
 struct LowerOptions {
   int opset = 20;
-  std::vector<SizeBounds> bounds;
+  std::vector<SizeBounds> bounds;  // the file refuses sizes outside of them
   // Whether a weight's bytes are stored already, in their own order, in a file beside the model's:
   // then it is not stored transposed. None: no.
   std::function<bool(const std::byte*)> stored;
@@ -191,6 +185,8 @@ class Lowering {
   Val slice(Val v, std::int64_t axis, Val start, Val end,
             std::int64_t step = 1);  // start, end: [1]
   Val concat(const Inputs& parts, std::int64_t axis);
+  // 0, of rank 0, where `holds` is 1; where it is 0 the file stops with these words.
+  Val zero_where(Expr holds, const std::string& words);
   // Reductions take axes as input or attribute depending on operator and opset: this knows which.
   Val reduce(std::string_view type, Val v, std::vector<std::int64_t> axes, bool keepdim);
   // x @ weight^T for a constant weight is a transposed initializer, streamed, never copied.

@@ -49,4 +49,11 @@ void Lowering::check_bounds(const SizeBounds& bounds) {
   values_[*input] = op("Reshape", {values_[*input], shape});
 }
 
+Val Lowering::zero_where(Expr holds, const std::string& words) {
+  const Val beyond = size_scalar(pool().sub(expr(1), holds));
+  const Val zero = fresh_op("Gather", {ints({0}), beyond}, {attr("axis", 0)}, Dtype::kInt64);
+  model_.graph.nodes.back().name = unique(words);
+  return zero;
+}
+
 }  // namespace fairlead::onnx

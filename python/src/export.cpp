@@ -7,10 +7,12 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 
 #include "fairlead/base/error.h"
+#include "fairlead/graph/join.h"
 #include "fairlead/onnx/lowering.h"
 #include "fairlead/onnx/shared_weights.h"
 #include "fairlead/onnx/weights.h"
@@ -124,6 +126,42 @@ std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset,
   return handle;
 }
 
+using PartTuple = std::pair<const ProgramHandle*, std::vector<BoundsTuple>>;
+
+// Programs of one model as one; each with the bounds of its own symbols.
+std::unique_ptr<ProgramHandle> join_programs(const std::vector<PartTuple>& given) {
+  nb::gil_scoped_release release;
+  auto handle = std::make_unique<ProgramHandle>();
+  Program& joined = handle->program;
+  std::vector<JoinPart> parts;
+  const auto add_once = [](std::vector<std::string>& list, const std::string& name) {
+    if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
+  };
+  for (const auto& [part, bounds] : given) {
+    const Program& program = part->program;
+    JoinPart& added = parts.emplace_back();
+    added.graph = &program.graph;
+    for (const auto& [symbol, min, max] : bounds) added.bounds.push_back({symbol, min, max});
+    joined.assumptions.insert(joined.assumptions.end(), program.assumptions.begin(),
+                              program.assumptions.end());
+    for (const std::string& name : program.written_inputs) add_once(joined.written_inputs, name);
+    joined.ambiguous += program.ambiguous;
+  }
+  joined.graph = join(parts);
+  return handle;
+}
+
+std::unique_ptr<ProgramHandle> join_kept(const nb::list& given) {
+  std::vector<PartTuple> parts;
+  for (const nb::handle item : given) {
+    parts.emplace_back(nb::cast<const ProgramHandle*>(item[0]),
+                       nb::cast<std::vector<BoundsTuple>>(item[1]));
+  }
+  auto made = join_programs(parts);
+  made->parts = given;
+  return made;
+}
+
 onnx::StagedModel write(const ModelHandle& h, const std::string& path, const std::string& external,
                         std::shared_ptr<onnx::SharedWeights> shared) {
   using onnx::ExternalData;
@@ -145,9 +183,21 @@ std::unique_ptr<ModelHandle> weights_as_inputs(
       ModelHandle{onnx::weights_as_inputs(h.model, list, keep_values)});
 }
 
+// Those of branches and loops too.
+template <typename Visit>
+void for_each_node(const onnx::Graph& graph, const Visit& visit) {
+  for (const onnx::Node& node : graph.nodes) {
+    visit(node);
+    for (const onnx::Attribute& a : node.attributes) {
+      const auto* inner = std::get_if<std::shared_ptr<onnx::Graph>>(&a.value);
+      if (inner != nullptr && *inner) for_each_node(**inner, visit);
+    }
+  }
+}
+
 nb::dict operators(const ModelHandle& h) {
   std::map<std::string, int> counts;
-  for (const onnx::Node& node : h.model.graph.nodes) ++counts[node.op];
+  for_each_node(h.model.graph, [&](const onnx::Node& node) { ++counts[node.op]; });
   nb::dict result;
   for (const auto& [name, count] : counts) result[name.c_str()] = count;
   return result;
@@ -204,7 +254,12 @@ void init_export(nb::module_& m) {
       .def("lower", &lower, "opset"_a, "bounds"_a = std::vector<BoundsTuple>{},
            "shared"_a.none() = nb::none(), nb::keep_alive<0, 1>());
   nb::class_<ModelHandle>(m, "Model", "An ONNX model in memory.")
-      .def_prop_ro("node_count", [](const ModelHandle& h) { return h.model.graph.nodes.size(); })
+      .def_prop_ro("node_count",
+                   [](const ModelHandle& h) {
+                     std::size_t count = 0;
+                     for_each_node(h.model.graph, [&](const onnx::Node&) { ++count; });
+                     return count;
+                   })
       .def_prop_ro("operators", &operators)
       .def("add_metadata",
            [](ModelHandle& h, const std::string& key, const std::string& value) {
@@ -235,6 +290,9 @@ void init_export(nb::module_& m) {
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
         "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a, "optimize"_a = true,
         "keep_writes"_a = false);
+  m.def("join_programs", &join_kept, "parts"_a,
+        "Programs of one model, each with the bounds (symbol, min, max) of its sizes, as one program.",
+        nb::sig("def join_programs(parts: list[tuple[Program, list[tuple[str, int, int]]]]) -> Program"));
   m.def("operator_rows", &rows, "Every lowering: (ATen name, ONNX form, limits).");
 }
 

@@ -11,6 +11,7 @@ namespace fairlead::python {
 // tensors) is kept alive beside it.
 struct ProgramHandle {
   Program program;
+  nanobind::object parts = {};  // of a joined program: those it borrows constants from
 };
 
 // Adds what emits torch sources to the class.

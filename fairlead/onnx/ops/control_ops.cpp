@@ -99,8 +99,15 @@ void lower_scan(Lowering& b) { lower_over(b, b.ins(0), b.ins(1)); }
 // higher_order.map_impl(xs), along the first dimension
 void lower_map(Lowering& b) { lower_over(b, {}, b.ins(0)); }
 
+// fairlead.require(holds, number, words): the number, where sizes hold; see graph/join.h
+void lower_require(Lowering& b) {
+  const Val zero = b.zero_where(b.integer(0), std::string(b.text(2)));
+  b.result(b.op("Add", {b.size_scalar(b.integer(1)), zero}));
+}
+
 // clang-format off
 constexpr OpRow kControlOps[] = {
+    {"fairlead.require",        lower_require,    "Gather, Add", "sizes only"},
     {"higher_order.cond",       lower_cond,       "If",   ""},
     {"higher_order.map_impl",   lower_map,        "Scan", ""},
     {"higher_order.scan",       lower_scan,       "Scan", ""},

@@ -1,0 +1,524 @@
+// Joins programs: the inputs they share, then one body each, then the conditions that choose.
+#include "fairlead/graph/join.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstring>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "fairlead/base/error.h"
+#include "fairlead/graph/args.h"
+
+namespace fairlead {
+namespace {
+
+// An expression of one pool in another, or null where it has a symbol that `symbols` leaves out.
+class Copier {
+ public:
+  Copier(ExprPool& to, std::vector<Expr> symbols) : to_(to), symbols_(std::move(symbols)) {}
+
+  Expr operator()(Expr e) {
+    const auto it = known_.find(e);
+    if (it != known_.end()) return it->second;
+    const Expr made = make(e);
+    known_.emplace(e, made);
+    return made;
+  }
+
+ private:
+  Expr make(Expr e) {
+    if (e->kind == ExprKind::kConst) return to_.constant(e->value);
+    if (e->kind == ExprKind::kSymbol) {
+      const auto id = static_cast<std::size_t>(e->value);
+      return id < symbols_.size() ? symbols_[id] : nullptr;
+    }
+    std::vector<Expr> args;
+    for (const Expr arg : e->args) {
+      args.push_back((*this)(arg));
+      if (args.back() == nullptr) return nullptr;
+    }
+    Expr made = args[0];
+    for (std::size_t k = 1; k < args.size(); ++k) made = combine(e->kind, made, args[k]);
+    return e->kind == ExprKind::kMul ? to_.mul(made, to_.constant(e->value)) : made;
+  }
+
+  Expr combine(ExprKind kind, Expr a, Expr b) {
+    switch (kind) {
+      case ExprKind::kAdd:
+        return to_.add(a, b);
+      case ExprKind::kMul:
+        return to_.mul(a, b);
+      case ExprKind::kFloorDiv:
+        return to_.floordiv(a, b);
+      case ExprKind::kMod:
+        return to_.mod(a, b);
+      case ExprKind::kMax:
+        return to_.max(a, b);
+      default:
+        return to_.min(a, b);
+    }
+  }
+
+  ExprPool& to_;
+  std::vector<Expr> symbols_;
+  std::unordered_map<Expr, Expr> known_;
+};
+
+std::string without_digits(std::string_view name) {
+  std::string text;
+  for (const char c : name) {
+    if (std::isdigit(static_cast<unsigned char>(c)) == 0) text += c;
+  }
+  return text;
+}
+
+constexpr std::size_t kLongestName = 400;  // of a node: runtimes quote it
+
+// One program while it is copied.
+struct Part {
+  const Graph* graph;
+  const std::vector<SizeBounds>* bounds;
+  std::vector<Expr> seen;     // by symbol of the joined graph: what it is here, in this pool
+  std::vector<Expr> symbols;  // by symbol of this pool: what it is in the joined graph
+  std::vector<Expr> fixed;    // by symbol of the joined graph: `seen` in the joined pool
+  std::unordered_map<ValueId, ValueId> values = {};
+  Body body = {};
+  Expr takes = nullptr;    // 0 or 1
+  std::string words = {};  // "sequence is at least 2"
+};
+
+class Joiner {
+ public:
+  explicit Joiner(std::span<const JoinPart> parts) {
+    for (const JoinPart& part : parts) {
+      parts_.push_back({part.graph, &part.bounds, {}, {}, {}});
+    }
+    // The program in which most sizes vary lends names and expressions.
+    const auto sizes = [](const Part& part) {
+      const auto& all = part.graph->pool->symbols();
+      return std::count_if(all.begin(), all.end(),
+                           [](const Symbol& s) { return s.kind == SymbolKind::kSize; });
+    };
+    lead_ = static_cast<std::size_t>(
+        std::max_element(parts_.begin(), parts_.end(),
+                         [&](const Part& a, const Part& b) { return sizes(a) < sizes(b); }) -
+        parts_.begin());
+  }
+
+  Graph run() {
+    compare_ends();
+    make_inputs();
+    for (Part& part : parts_) map_symbols(part);
+    for (Part& part : parts_) copy_body(part);
+    for (Part& part : parts_) find_condition(part);
+    add_branches();
+    check(out_);
+    return std::move(out_);
+  }
+
+ private:
+  [[nodiscard]] ExprPool& pool() { return *out_.pool; }
+  [[nodiscard]] const Part& lead() const { return parts_[lead_]; }
+  [[nodiscard]] static const Value& input(const Part& part, std::size_t k) {
+    return part.graph->values[part.graph->inputs[k]];
+  }
+  [[nodiscard]] static const Value& output(const Part& part, std::size_t k) {
+    return part.graph->values[part.graph->outputs[k]];
+  }
+
+  void compare_ends() const {
+    const auto same = [](const Value& a, const Value& b) {
+      return a.dtype == b.dtype && a.shape.size() == b.shape.size();
+    };
+    const auto refuse = [](const std::string& what) {
+      throw Error(ErrorCode::kDiverged,
+                  "[join] Expected programs with the same inputs and outputs, got " + what + ".");
+    };
+    const Graph& first = *lead().graph;
+    for (const Part& part : parts_) {
+      const Graph& graph = *part.graph;
+      if (graph.inputs.size() != first.inputs.size()) refuse("another number of inputs");
+      if (graph.outputs.size() != first.outputs.size() ||
+          graph.output_names != first.output_names) {
+        refuse("other outputs");
+      }
+      for (std::size_t k = 0; k < graph.inputs.size(); ++k) {
+        if (!same(input(part, k), input(lead(), k)) ||
+            input(part, k).name != input(lead(), k).name) {
+          refuse("another type or rank of input " + input(lead(), k).name);
+        }
+      }
+      for (std::size_t k = 0; k < graph.outputs.size(); ++k) {
+        if (!same(output(part, k), output(lead(), k))) {
+          refuse("another type or rank of output " + first.output_names[k]);
+        }
+      }
+    }
+  }
+
+  // ---- symbols --------------------------------------------------------------------------------
+
+  // A symbol of this name, or of one like it.
+  Expr new_symbol(std::string name, SymbolKind kind, SymbolSource source) {
+    std::replace(name.begin(), name.end(), '.', '_');
+    std::string unique = name;
+    for (int k = 1; !names_.insert(unique).second; ++k) unique = name + "_" + std::to_string(k);
+    const Expr symbol = pool().symbol(unique, kind);
+    out_.symbol_sources.resize(pool().symbols().size());
+    out_.symbol_sources[symbol->value] = source;
+    for (Part& part : parts_) part.seen.resize(pool().symbols().size(), nullptr);
+    return symbol;
+  }
+
+  // A symbol read from an input of the joined graph.
+  Expr new_size(std::string name, std::size_t k, int axis, std::int64_t divisor) {
+    const Expr symbol =
+        new_symbol(std::move(name), SymbolKind::kSize, {out_.inputs[k], axis, divisor});
+    for (Part& part : parts_) part.seen[symbol->value] = size_in(part, k, axis, divisor);
+    return symbol;
+  }
+
+  // The size of an input's dimension in a program, divided; null where that leaves a rest.
+  static Expr size_in(const Part& part, std::size_t k, int axis, std::int64_t divisor) {
+    const Expr size = input(part, k).shape[axis];
+    if (divisor == 1) return size;
+    ExprPool& pool = *part.graph->pool;
+    const Expr times = pool.constant(divisor);
+    const Expr quotient = pool.floordiv(size, times);
+    return pool.mul(quotient, times) == size ? quotient : nullptr;
+  }
+
+  // Whether a size of an input, as the joined graph says it, is what this program says.
+  bool agrees(const Part& part, std::size_t k, std::size_t axis, Expr joined) {
+    return Copier(*part.graph->pool, part.seen)(joined) == input(part, k).shape[axis];
+  }
+
+  void make_inputs() {
+    const Graph& first = *lead().graph;
+    for (std::size_t k = 0; k < first.inputs.size(); ++k) {
+      const Value& value = input(lead(), k);
+      out_.inputs.push_back(out_.add_value(value.dtype, {}, value.name));
+    }
+    // The leading program's symbols, under their names.
+    std::vector<Expr> symbols(first.pool->symbols().size(), nullptr);
+    for (std::size_t s = 0; s < first.symbol_sources.size(); ++s) {
+      const SymbolSource& source = first.symbol_sources[s];
+      const Symbol& symbol = first.pool->symbols()[s];
+      if (source.value == kNoValue || symbol.kind != SymbolKind::kSize) continue;
+      const std::size_t k = input_index(first, source.value);
+      symbols[s] = new_size(symbol.name, k, source.axis, source.divisor);
+    }
+    Copier copy(pool(), symbols);
+    // Dimensions of like inputs whose sizes are alike in every program are one symbol.
+    std::map<std::tuple<std::string, std::size_t, std::vector<Expr>>, Expr> alike;
+    for (std::size_t k = 0; k < out_.inputs.size(); ++k) {
+      std::vector<Expr> shape;
+      for (std::size_t axis = 0; axis < input(lead(), k).shape.size(); ++axis) {
+        Expr size = copy(input(lead(), k).shape[axis]);
+        const auto agree = [&](const Part& part) {
+          return size != nullptr && agrees(part, k, axis, size);
+        };
+        if (!std::all_of(parts_.begin(), parts_.end(), agree)) {
+          std::vector<Expr> sizes;
+          for (const Part& part : parts_) sizes.push_back(input(part, k).shape[axis]);
+          const std::string& name = out_.values[out_.inputs[k]].name;
+          const auto [it, fresh] =
+              alike.try_emplace({without_digits(name), axis, std::move(sizes)}, nullptr);
+          if (fresh) {
+            it->second = new_size(dim_name(k, axis), k, static_cast<int>(axis), 1);
+          }
+          size = it->second;
+        }
+        shape.push_back(size);
+      }
+      out_.values[out_.inputs[k]].shape = std::move(shape);
+    }
+  }
+
+  // A program's name for a dimension that another has fixed; else its input and axis.
+  [[nodiscard]] std::string dim_name(std::size_t k, std::size_t axis) const {
+    for (const Part& part : parts_) {
+      const Expr size = input(part, k).shape[axis];
+      if (size->kind != ExprKind::kSymbol) continue;
+      const std::string& name = part.graph->pool->symbols()[size->value].name;
+      if (!names_.contains(name)) return name;
+    }
+    return input(lead(), k).name + "_dim_" + std::to_string(axis);
+  }
+
+  static std::size_t input_index(const Graph& graph, ValueId value) {
+    const auto it = std::find(graph.inputs.begin(), graph.inputs.end(), value);
+    FAIRLEAD_CHECK(it != graph.inputs.end(), "a size is not read from an input");
+    return static_cast<std::size_t>(it - graph.inputs.begin());
+  }
+
+  // What a program reads from a dimension is the joined graph's symbol for it, or one of its own.
+  // Sources of sizes that data decides are known when the nodes are copied.
+  void map_symbols(Part& part) {
+    const Graph& graph = *part.graph;
+    part.symbols.resize(graph.pool->symbols().size(), nullptr);
+    for (std::size_t s = 0; s < part.symbols.size(); ++s) {
+      const Symbol& symbol = graph.pool->symbols()[s];
+      const SymbolSource source =
+          s < graph.symbol_sources.size() ? graph.symbol_sources[s] : SymbolSource{};
+      if (symbol.kind != SymbolKind::kSize || source.value == kNoValue) {
+        part.symbols[s] = new_symbol(symbol.name, symbol.kind, {});
+        continue;
+      }
+      const std::size_t k = input_index(graph, source.value);
+      const Expr here = graph.pool->symbol(symbol.name);
+      const auto same = std::find(part.seen.begin(), part.seen.end(), here);
+      const Expr joined = out_.values[out_.inputs[k]].shape[source.axis];
+      if (source.divisor == 1 && joined->kind == ExprKind::kSymbol) {
+        part.symbols[s] = joined;
+      } else if (same != part.seen.end()) {
+        part.symbols[s] =
+            pool().symbol(pool().symbols()[static_cast<std::size_t>(same - part.seen.begin())].name);
+      } else {
+        part.symbols[s] = new_size(symbol.name, k, source.axis, source.divisor);
+      }
+    }
+  }
+
+  // ---- bodies ---------------------------------------------------------------------------------
+
+  void copy_body(Part& part) {
+    const Graph& graph = *part.graph;
+    Copier copy(pool(), part.symbols);
+    for (const Expr e : part.seen) part.fixed.push_back(e == nullptr ? nullptr : copy(e));
+    for (std::size_t k = 0; k < graph.inputs.size(); ++k) {
+      part.values[graph.inputs[k]] = own_input(part, k, copy);
+    }
+    for (const Constant& constant : graph.constants) {
+      part.values[constant.value] = shared_constant(graph, constant, copy);
+    }
+    copy_nodes(part, graph.nodes, part.body.nodes, copy);
+    for (const ValueId id : graph.outputs) part.body.outputs.push_back(part.values.at(id));
+    for (std::size_t s = 0; s < graph.symbol_sources.size(); ++s) {
+      const SymbolSource& source = graph.symbol_sources[s];
+      SymbolSource& own = out_.symbol_sources[part.symbols[s]->value];
+      if (own.value != kNoValue || source.value == kNoValue) continue;
+      // What dead code made is in no shape that is left.
+      const auto it = part.values.find(source.value);
+      if (it != part.values.end()) own = {it->second, source.axis, source.divisor};
+    }
+  }
+
+  // Inside a branch an input has the sizes that the branch is for.
+  ValueId own_input(Part& part, std::size_t k, Copier& copy) {
+    const ValueId joined = out_.inputs[k];
+    std::vector<Expr> shape;
+    for (const Expr e : input(part, k).shape) shape.push_back(copy(e));
+    if (shape == out_.values[joined].shape) return joined;
+    Node node;
+    node.op = "aten.alias.default";
+    node.args = {value_arg(joined)};
+    node.outputs = {out_.add_value(out_.values[joined].dtype, std::move(shape))};
+    part.body.nodes.push_back(std::move(node));
+    return part.body.nodes.back().outputs[0];
+  }
+
+  // Programs share weights; what each computed from weights alone may be equal.
+  ValueId shared_constant(const Graph& graph, const Constant& constant, Copier& copy) {
+    const Value& value = graph.values[constant.value];
+    const auto equal = [&](const Constant& other) {
+      if (out_.values[other.value].dtype != value.dtype) return false;
+      if (other.data == constant.data) return true;
+      if (!other.strides.empty() || !constant.strides.empty()) return false;
+      if (out_.values[other.value].name != value.name) return false;
+      std::size_t bytes = dtype_size(value.dtype);
+      for (const std::int64_t d : constant.dims) bytes *= static_cast<std::size_t>(d);
+      return bytes == 0 || std::memcmp(other.data, constant.data, bytes) == 0;
+    };
+    auto& likely = constants_[{constant.dims, constant.strides}];
+    for (const std::size_t k : likely) {
+      if (equal(out_.constants[k])) return out_.constants[k].value;
+    }
+    std::vector<Expr> shape;
+    for (const Expr e : value.shape) shape.push_back(copy(e));
+    Constant added = constant;
+    added.value = out_.add_value(value.dtype, std::move(shape), value.name);
+    likely.push_back(out_.constants.size());
+    out_.add_constant(std::move(added));
+    return out_.constants.back().value;
+  }
+
+  ValueId copy_value(Part& part, ValueId id, Copier& copy) {
+    if (id == kNoValue) return kNoValue;
+    const Value& value = part.graph->values[id];
+    std::vector<Expr> shape;
+    for (const Expr e : value.shape) shape.push_back(copy(e));
+    return part.values[id] = out_.add_value(value.dtype, std::move(shape), value.name);
+  }
+
+  Arg copy_arg(const Part& part, const Arg& arg, Copier& copy) {
+    Arg made = arg;
+    if (arg.value != kNoValue) made.value = part.values.at(arg.value);
+    if (arg.expr != nullptr) made.expr = copy(arg.expr);
+    for (std::size_t k = 0; k < arg.items.size(); ++k) {
+      made.items[k] = copy_arg(part, arg.items[k], copy);
+    }
+    return made;
+  }
+
+  void copy_nodes(Part& part, const std::vector<Node>& from, std::vector<Node>& to, Copier& copy) {
+    for (const Node& node : from) {
+      Node made;
+      made.op = node.op;
+      made.module = out_.keep(node.module);
+      made.source = out_.keep(node.source);
+      made.random = node.random;
+      for (const Arg& arg : node.args) made.args.push_back(copy_arg(part, arg, copy));
+      for (const Body& body : node.bodies) {
+        Body inner;
+        for (const ValueId id : body.inputs) inner.inputs.push_back(copy_value(part, id, copy));
+        copy_nodes(part, body.nodes, inner.nodes, copy);
+        for (const ValueId id : body.outputs) inner.outputs.push_back(part.values.at(id));
+        made.bodies.push_back(std::move(inner));
+      }
+      for (const ValueId id : node.outputs) made.outputs.push_back(copy_value(part, id, copy));
+      to.push_back(std::move(made));
+    }
+  }
+
+  // ---- conditions -----------------------------------------------------------------------------
+
+  void require(Part& part, Expr flag, const std::string& words) {
+    part.takes = part.takes == nullptr ? flag : pool().min(part.takes, flag);
+    part.words += (part.words.empty() ? "" : " and ") + words;
+  }
+
+  // 1 where e is 1 or more, else 0
+  Expr positive(Expr e) {
+    return pool().max(pool().min(e, pool().constant(1)), pool().constant(0));
+  }
+
+  void find_condition(Part& part) {
+    const auto number = [&](std::int64_t value) { return pool().constant(value); };
+    std::set<Expr> shown;
+    for (const ValueId id : out_.inputs) {
+      for (const Expr e : out_.values[id].shape) {
+        for (const SymbolId s : pool().symbols_of(e)) {
+          const std::string& name = pool().symbols()[s].name;
+          const Expr symbol = pool().symbol(name);
+          const Expr size = part.fixed[s];
+          if (size == nullptr || !is_const(size) || !shown.insert(symbol).second) continue;
+          const Expr off = pool().max(pool().sub(symbol, size), pool().sub(size, symbol));
+          require(part, pool().sub(number(1), pool().min(off, number(1))),
+                  name + " is " + std::to_string(size->value));
+        }
+      }
+    }
+    for (const SizeBounds& bounds : *part.bounds) {
+      const Expr here = part.graph->pool->symbol(bounds.symbol);
+      if (static_cast<std::size_t>(here->value) >= part.symbols.size()) continue;
+      const Expr symbol = part.symbols[here->value];
+      const std::string& name = pool().symbols()[symbol->value].name;
+      if (bounds.min > 1) {
+        require(part, positive(pool().sub(symbol, number(bounds.min - 1))),
+                name + " is at least " + std::to_string(bounds.min));
+      }
+      if (bounds.max < INT64_MAX) {
+        require(part, positive(pool().sub(number(bounds.max + 1), symbol)),
+                name + " is at most " + std::to_string(bounds.max));
+      }
+    }
+    if (part.takes == nullptr) require(part, number(1), "any size");
+  }
+
+  // A size of an output: a program's expression where it is right for all, else a symbol.
+  Expr output_size(std::size_t k, std::size_t axis, ValueId joined) {
+    const auto right = [&](Expr e) {
+      const auto here = pool().symbols_of(e);
+      const bool sizes = std::all_of(here.begin(), here.end(), [&](SymbolId s) {
+        return pool().symbols()[s].kind == SymbolKind::kSize;
+      });
+      return sizes && std::all_of(parts_.begin(), parts_.end(), [&](const Part& part) {
+               std::vector<Expr> fixed = part.fixed;
+               fixed.resize(pool().symbols().size(), nullptr);
+               return Copier(pool(), fixed)(e) == output_in(part, k, axis);
+             });
+    };
+    const Expr leading = output_in(lead(), k, axis);
+    if (right(leading)) return leading;
+    for (const Part& part : parts_) {
+      if (right(output_in(part, k, axis))) return output_in(part, k, axis);
+    }
+    const std::string name = lead().graph->output_names[k] + "_dim_" + std::to_string(axis);
+    return new_symbol(name, SymbolKind::kData, {joined, static_cast<int>(axis), 1});
+  }
+
+  // In the joined graph's symbols.
+  [[nodiscard]] Expr output_in(const Part& part, std::size_t k, std::size_t axis) const {
+    return out_.values[part.body.outputs[k]].shape[axis];
+  }
+
+  void add_branches() {
+    out_.output_names = lead().graph->output_names;
+    Expr taken = parts_[0].takes;
+    std::string words = parts_[0].words;
+    for (std::size_t p = 1; p < parts_.size(); ++p) {
+      taken = pool().max(taken, parts_[p].takes);
+      words += ", or " + parts_[p].words;
+    }
+    Body rest = std::move(parts_.back().body);
+    // output_size still asks for every program's own results.
+    parts_.back().body.outputs = rest.outputs;
+    for (std::size_t p = parts_.size() - 1; p-- > 0;) {
+      Body body = std::move(parts_[p].body);
+      parts_[p].body.outputs = body.outputs;
+      Node node;
+      node.op = "higher_order.cond";
+      node.args = {int_arg(parts_[p].takes)};
+      for (std::size_t k = 0; k < out_.output_names.size(); ++k) {
+        node.outputs.push_back(out_.add_value(output(lead(), k).dtype, {}));
+      }
+      conds_.push_back(node.outputs);
+      node.bodies.push_back(std::move(body));
+      node.bodies.push_back(std::move(rest));
+      rest = Body{};
+      rest.outputs = node.outputs;
+      rest.nodes.push_back(std::move(node));
+    }
+    out_.outputs = rest.outputs;
+    Node guard;
+    guard.op = "fairlead.require";
+    Arg said;
+    said.kind = ArgKind::kString;
+    said.text = words.size() <= kLongestName ? words : words.substr(0, kLongestName) + "...";
+    guard.args = {int_arg(taken), rest.nodes[0].args[0], said};
+    guard.outputs = {out_.add_value(Dtype::kInt64, {})};
+    rest.nodes[0].args[0] = value_arg(guard.outputs[0]);
+    out_.nodes.push_back(std::move(guard));
+    out_.nodes.push_back(std::move(rest.nodes[0]));
+    for (std::size_t k = 0; k < out_.outputs.size(); ++k) {
+      std::vector<Expr> shape;
+      for (std::size_t axis = 0; axis < output(lead(), k).shape.size(); ++axis) {
+        shape.push_back(output_size(k, axis, out_.outputs[k]));
+      }
+      for (const auto& made : conds_) out_.values[made[k]].shape = shape;
+    }
+  }
+
+  std::vector<Part> parts_;
+  std::size_t lead_ = 0;
+  Graph out_;
+  std::set<std::string> names_;
+  std::vector<std::vector<ValueId>> conds_;
+  std::map<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>,
+           std::vector<std::size_t>>
+      constants_;  // by dims and strides: places in out_.constants
+};
+
+}  // namespace
+
+Graph join(std::span<const JoinPart> parts) {
+  FAIRLEAD_CHECK(parts.size() > 1, "one program is not joined");
+  return Joiner(parts).run();
+}
+
+}  // namespace fairlead
