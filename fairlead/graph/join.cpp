@@ -76,6 +76,15 @@ std::string without_digits(std::string_view name) {
   return text;
 }
 
+bool contiguous(const Constant& constant) {
+  std::int64_t step = 1;
+  for (std::size_t k = constant.strides.size(); k-- > 0;) {
+    if (constant.dims[k] != 1 && constant.strides[k] != step) return false;
+    step *= constant.dims[k];
+  }
+  return true;
+}
+
 constexpr std::size_t kLongestName = 400;  // of a node: runtimes quote it
 
 // One program while it is copied.
@@ -276,8 +285,8 @@ class Joiner {
       if (source.divisor == 1 && joined->kind == ExprKind::kSymbol) {
         part.symbols[s] = joined;
       } else if (same != part.seen.end()) {
-        part.symbols[s] =
-            pool().symbol(pool().symbols()[static_cast<std::size_t>(same - part.seen.begin())].name);
+        part.symbols[s] = pool().symbol(
+            pool().symbols()[static_cast<std::size_t>(same - part.seen.begin())].name);
       } else {
         part.symbols[s] = new_size(symbol.name, k, source.axis, source.divisor);
       }
@@ -328,7 +337,7 @@ class Joiner {
     const auto equal = [&](const Constant& other) {
       if (out_.values[other.value].dtype != value.dtype) return false;
       if (other.data == constant.data) return true;
-      if (!other.strides.empty() || !constant.strides.empty()) return false;
+      if (!contiguous(constant)) return false;
       if (out_.values[other.value].name != value.name) return false;
       std::size_t bytes = dtype_size(value.dtype);
       for (const std::int64_t d : constant.dims) bytes *= static_cast<std::size_t>(d);

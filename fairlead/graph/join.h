@@ -5,7 +5,8 @@
 // inputs and outputs they share; their constants are in it once.
 //
 //   pass %0 "x": float32[batch, 1]  and  %0 "x": float32[batch, sequence], sequence at least 2
-//   to get  %0 "x": float32[batch, sequence]: the first program where sequence is 1, else the second
+//   to get  %0 "x": float32[batch, sequence]: the first program where sequence is 1, else the
+//   second
 //
 //  1. A program takes the sizes that it has as numbers, and those within the bounds of its symbols.
 //  2. A dimension keeps its expression where that is right for every program; else it is a symbol.
@@ -26,7 +27,8 @@ struct JoinPart {
 };
 
 // Throws Error(kDiverged) where the programs differ in names, types or ranks of inputs or outputs.
-// The parts' pools may get more expressions; constants stay borrowed from where the parts have them.
+// The parts' pools may get more expressions; constants stay borrowed from where the parts have
+// them.
 [[nodiscard]] Graph join(std::span<const JoinPart> parts);
 
 }  // namespace fairlead

@@ -164,7 +164,9 @@ bool Prober::allowed(const Group& group, std::int64_t size) const {
 
 std::int64_t Prober::up(const Group& group, std::int64_t from) {
   if (group.unit > 1) return from + group.unit;
-  return prime_above(from + step(from), taken_);
+  // Within narrow bounds there may be no size left that tells more.
+  const std::int64_t size = prime_above(from + step(from), taken_);
+  return size > group.max && from < group.max ? group.max : size;
 }
 
 std::int64_t Prober::down(const Group& group, std::int64_t from) {

@@ -25,6 +25,7 @@ class Wrong:
 class Fixes:
     fixed: dict[tuple[int, int], str] = field(default_factory=dict)  # (leaf, axis) -> why
     minimum: dict[tuple[int, int], int] = field(default_factory=dict)
+    maximum: dict[tuple[int, int], int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     wrong: list[Wrong] = field(default_factory=list)  # settings to be solved for as well
     given_up: list[list[int]] = field(default_factory=list)  # those whose integers nothing explains
@@ -56,6 +57,9 @@ class Fixes:
         for (leaf, axis), minimum in self.minimum.items():
             kind, name, _, most = asked[leaf][axis]
             asked[leaf][axis] = (kind, name, minimum, most)
+        for (leaf, axis), maximum in self.maximum.items():
+            kind, name, least, _ = asked[leaf][axis]
+            asked[leaf][axis] = (kind, name, least, maximum)
         for leaf, axis in self.fixed:
             asked[leaf][axis] = STATIC_REQUEST
 
@@ -70,15 +74,22 @@ class Fixes:
         for k, symbol in enumerate(probed.symbols):
             learnt = max((self.minimum.get(place, 1) for place in places_of(probed, k)), default=1)
             least = symbol.min if symbol.other_below else learnt
-            most = symbol.max if symbol.other_above else LARGEST
+            most = min((self.maximum.get(place, LARGEST) for place in places_of(probed, k)), default=LARGEST)
+            if symbol.other_above and most == LARGEST:
+                most = symbol.max
             if least > 1 or most < LARGEST:
                 found.append((symbol.name, least, most))
         return found
 
-    def raise_minimum(self, probed, symbol: int, smallest: int, reason: str) -> bool:
+    def range_of(self, probed, symbol) -> tuple[int, int]:
+        """The sizes of a symbol that the contract allows."""
+        most = {name: most for name, _, most in self.bounds(probed)}.get(symbol.name, LARGEST)
+        return symbol.min, symbol.max if most == LARGEST else most
+
+    def raise_minimum(self, probed, symbol: int, smallest: int, reason: str, note: bool = True) -> bool:
         places = [place for place in places_of(probed, symbol) if self.minimum.get(place, 1) < smallest]
         self.minimum.update(dict.fromkeys(places, smallest))
-        if places:
+        if places and note:
             self.notes.append(f"the file refuses {probed.symbols[symbol].name} below {smallest}: {reason}")
         return bool(places)
 

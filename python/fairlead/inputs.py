@@ -36,6 +36,11 @@ class Call:
         return tuple(both[name] for name in self.positional), {k: both[k] for k in self.kwargs}
 
 
+def with_other_tensors(call: Call, tensors: list[torch.Tensor]) -> Call:
+    args, kwargs = call.with_tensors(tensors)
+    return Call(args, kwargs, list(call.names), tensors, list(call.positional))
+
+
 def normalise(model: torch.nn.Module, inputs: Any) -> list[Call]:
     """A tensor, tuple, dict, list of such calls, or an observer -> calls with named arguments."""
     if callable(getattr(inputs, "calls", None)):  # an observer: every call it stored, completed with what it lacks

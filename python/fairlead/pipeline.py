@@ -13,10 +13,12 @@ from typing import Any
 import torch
 
 from fairlead import _core
+from fairlead.branches import Branches, ones_in
 from fairlead.contract import Contract, merged
-from fairlead.dynamic_shapes import limit, requests
+from fairlead.dynamic_shapes import LARGEST, limit, requests
 from fairlead.exported_program import ProgramExport, check_tracer, is_program
-from fairlead.fixes import Fixes, reason_of, setting_of
+from fairlead.fixes import Fixes, places_of, reason_of, setting_of
+from fairlead.generation_step import CACHE, TOKENS
 from fairlead.inputs import Call, base_call, constants, normalise, other_integers, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
@@ -165,6 +167,15 @@ class Runs:
     values: list[list[int]]
 
 
+@dataclass
+class Solved:
+    """One program of the model."""
+
+    program: Any
+    names: list[str]  # of its outputs
+    count: int  # recorded operators
+
+
 class _Export:
     def __init__(self, model, inputs, path: str | os.PathLike, options: dict, progress: Progress):
         self.model, self.inputs, self.path, self.options, self.progress = model, inputs, path, options, progress
@@ -173,6 +184,10 @@ class _Export:
         self.probed = self.session = None
         self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
         self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
+        self.parted_at: dict[tuple[int, int], int] = {}  # (leaf, axis) -> a size at which the model executes another
+        self.solved: Solved | None = None
+        self.parent: _Export | None = None  # of a branch: the export whose program it parts from
+        self.branching = Branches(self)
 
     def run(self) -> ExportResult:
         start = time.perf_counter()
@@ -212,10 +227,22 @@ class _Export:
         while True:
             try:
                 return self.staged_run(calls, start)
-            except (_core.Diverged, _core.Unsolved, _core.Discrepancy) as error:
-                if self.options["dynamic_shapes"] is not None or self.options["strict"] or not self.learn(error):
-                    raise
+            except _core.FairleadError as error:
+                job = getattr(error, "job", self)
+                if not job.learns_from(error):
+                    if job is self:
+                        raise
+                    self.branching.drop(job, error)
                 self.discard()
+
+    def learns_from(self, error: Exception) -> bool:
+        """Whether something was learnt that makes another try worth it. What the user said is not changed."""
+        if not isinstance(error, (_core.Diverged, _core.Unsolved, _core.Discrepancy)):
+            return False
+        if self.options["dynamic_shapes"] is not None or self.options["strict"] or not self.learn(error):
+            return False
+        self.solved = None
+        return True
 
     def learn(self, error: Exception) -> bool:
         """Fixes the dimensions that are to blame; False where none is."""
@@ -224,37 +251,116 @@ class _Export:
             return False
         reason = reason_of(error)
         smallest, blamed = getattr(error, "smallest", False), getattr(error, "blamed", [])
+        values = getattr(error, "values", None) or []
         if isinstance(error, _core.Discrepancy):
             return self.fixes.solve_for(error)
-        if isinstance(error, _core.Diverged) and probed.base_parted and not getattr(error, "values", None):
+        if isinstance(error, _core.Diverged) and probed.base_parted and not smallest:
             # The example itself: at its sizes of 1 the model executes another program than at larger ones.
-            ones = setting_of(probed, [list(t.shape) for t in self.call.tensors]) or []
-            blamed = [k for k, size in enumerate(ones) if size == 1]
+            ones = ones_in(probed, self.call.tensors)
+            if ones and self.branching.at_example(self, ones, reason):
+                return True
+            blamed = blamed if values else ones
         if isinstance(error, _core.Unsolved) and self.fixes.wrong:
             return self.fixes.give_up(probed)
         if smallest:
-            learnt = [self.fixes.raise_minimum(probed, k, self.smallest_alike(k), reason) for k in blamed]
-            return any(learnt)
+            return any([self.leave_below(k, self.smallest_alike(k), reason) for k in blamed])
+        if (
+            isinstance(error, _core.Diverged)
+            and values
+            and all(self.leave_beyond(k, values[k], reason) for k in blamed)
+        ):
+            return bool(blamed)
         if isinstance(error, _core.Unsolved):
             blamed = self.unsolved_symbols()
         learnt = [self.fixes.fix(probed, k, reason) for k in blamed]
         return any(learnt)
 
-    def smallest_alike(self, k: int) -> int:
-        """The smallest size of symbol k, at least 2, at which the model still executes the same operators."""
+    def leave_below(self, k: int, least: int, reason: str) -> bool:
+        """Symbol k is at least that; the sizes below are another program's, or refused."""
+        held = self.branching.below(self, k, least, reason)
+        return self.fixes.raise_minimum(self.probed, k, least, reason, note=not held)
+
+    def leave_beyond(self, k: int, size: int, reason: str) -> bool:
+        """Symbol k ran at other sizes than this one, where the model executes another program: the boundary is found.
+        False where it lies between sizes that ran, or was found before."""
         probed = self.probed
-        differs, alike = 1, max(2, probed.symbols[k].tried[0])
+        symbol, places = probed.symbols[k], places_of(probed, k)
+        if not self.branching.open or not places or any(place in self.parted_at for place in places):
+            return False
+        if size < symbol.tried[0]:
+            return self.leave_below(k, self.smallest_alike(k, size), reason)
+        if size <= symbol.tried[-1]:
+            return False
+        base = probed.run_values[0]
+        at = self.boundary(
+            symbol.tried[-1], size, lambda n: probed.sizes_at([n if i == k else v for i, v in enumerate(base)])
+        )
+        self.fixes.maximum.update(dict.fromkeys(places, at))
+        self.parted_at.update(dict.fromkeys(places, size))
+        return True
+
+    def boundary(self, alike: int, differs: int, sizes_at: Callable[[int], list[list[int]]]) -> int:
+        """The last size towards `differs` at which the model executes the same operators as in the reference run."""
         with self.session as session:
-            while alike - differs > 1:
+            while abs(differs - alike) > 1:
                 tried = (alike + differs) // 2
-                setting = list(probed.run_values[0])
-                setting[k] = tried
-                args, kwargs = self.call.with_tensors(self.tensors_at(probed.sizes_at(setting)))
-                if session.run(args, kwargs, probed.runs[0]).ok:
+                args, kwargs = self.call.with_tensors(self.tensors_at(sizes_at(tried)))
+                if session.run(args, kwargs, self.probed.runs[0]).ok:
                     alike = tried
                 else:
                     differs = tried
         return alike
+
+    def smallest_alike(self, k: int, differs: int = 1) -> int:
+        """The smallest size of symbol k, at least 2, at which the model still executes the same operators."""
+        probed = self.probed
+        base = probed.run_values[0]
+
+        def sizes_at(size: int) -> list[list[int]]:
+            return probed.sizes_at([size if i == k else v for i, v in enumerate(base)])
+
+        return self.boundary(max(differs + 1, probed.symbols[k].tried[0]), differs, sizes_at)
+
+    def parting(self, sizes: list[list[int]], call: Call | None = None) -> str:
+        """What the model executes at these sizes, in words; "" where that is the program at hand, or nothing at all."""
+        call = call or self.call
+        tensors = self.tensors_at(sizes) if call is self.call else [t.clone() for t in call.tensors]
+        args, kwargs = call.with_tensors(tensors)
+        with self.session as session:
+            parted = session.run(args, kwargs, self.probed.runs[0]).parted
+        return "" if parted is None else f"{parted[2]} instead of {parted[1]}"
+
+    def branch(self, call: Call, places: list[tuple[int, int]], fixed: bool, inherit: bool = True) -> _Export:
+        """An export of another program of the model, which parts from this one at dimensions in which it may be fixed,
+        up to the solved program."""
+        made = _Export(self.model, self.inputs, self.path, self.options, self.progress)
+        made.parent, made.branching, made.final = self, self.branching, self.final
+        made.call, made.calls = call, [call]
+        if inherit:
+            own = self.fixes
+            made.fixes = Fixes(dict(own.fixed), dict(own.minimum), dict(own.maximum))
+        for place in places:
+            made.fixes.minimum.pop(place, None)
+            made.fixes.maximum.pop(place, None)
+            if fixed:
+                made.fixes.fixed[place] = "this program is for that size"
+        return made
+
+    def open_above(self, places: list[tuple[int, int]]) -> bool:
+        """Whether this program takes every size above the smallest of these dimensions."""
+        names = {self.probed.shapes[leaf][axis] for leaf, axis in places}
+        symbols = [s for s in self.probed.symbols if s.name in names]
+        return bool(symbols) and all(s.max >= LARGEST and not s.other_above for s in symbols)
+
+    def stuck_in_generation(self) -> bool:
+        """Whether a cache, or the number of new tokens, has a fixed size because the model branches on it."""
+        if self.call.named.get(CACHE) is None or self.probed is None:
+            return False
+        return any(
+            (self.call.names[f.leaf].startswith(CACHE) or (self.call.names[f.leaf] in TOKENS and f.axis == 1))
+            and ((f.leaf, f.axis) in self.fixes.fixed or is_branch(f.reason) or f.reason == "its size is 0")
+            for f in self.probed.fixed
+        )
 
     def runs(self, session: RecordingSession, probed) -> Runs:
         """The runs to solve: those of the probing, those of further calls with their values, and those at settings
@@ -266,7 +372,12 @@ class _Export:
             )
             if setting is not None:
                 self.add_run(session, runs, setting, [call.tensor(n).clone() for n in self.call.names])
-        for setting in [w.values for w in self.fixes.wrong if len(w.values) == len(probed.symbols)]:
+        settings = [w.values for w in self.fixes.wrong if len(w.values) == len(probed.symbols)]
+        for k, symbol in enumerate(probed.symbols):  # the last sizes of this program
+            most = min((self.fixes.maximum.get(place, LARGEST) for place in places_of(probed, k)), default=LARGEST)
+            if most < LARGEST and most not in symbol.tried:
+                settings.append([most if i == k else v for i, v in enumerate(probed.run_values[0])])
+        for setting in settings:
             self.add_run(session, runs, setting, self.tensors_at(probed.sizes_at(setting)))
         return runs
 
@@ -333,46 +444,138 @@ class _Export:
             return False
         return True
 
-    def staged_run(self, calls: list[Call], start: float) -> ExportResult:
+    def solve(self) -> None:
+        """Probes, records and solves the program of the call at hand."""
         self.probed = None
-        with RecordingSession(self.model) as session:
-            self.session = session
-            self.sizes_of, self.partings = {}, []
-            with self.progress.stage("probe", "probing which dimensions may vary"):
-                probed = self.probed = self.probe(session, calls)
-                limit(probed, self.options.get("max_size") or {})
-            count = session.core.op_count(probed.runs[0])
-            with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"):
-                names = self.names(session, probed)
-                program = self.program(session, probed, names)
+        self.sizes_of, self.partings = {}, []
+        with self.progress.stage("probe", "probing which dimensions may vary"):
+            while True:
+                session = self.session = RecordingSession(self.model)
+                with session:
+                    probed = self.probed = self.probe(session, self.calls)
+                if not self.finds_boundary():
+                    break
+            self.limit_sizes()
+            self.branch_above()
+        count = session.core.op_count(probed.runs[0])
+        with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"), session:
+            names = self.names(session, probed)
+            self.solved = Solved(self.program(session, probed, names), names, count)
+
+    def limit_sizes(self) -> None:
+        asked = self.options.get("max_size") or {}
+        if self.parent is not None:  # a size may be fixed in a branch
+            asked = {s.name: asked[s.name] for s in self.probed.symbols if s.name in asked}
+        limit(self.probed, asked)
+
+    def finds_boundary(self) -> bool:
+        """A dimension that was fixed because larger sizes execute another program, although some larger ones did not:
+        it is dynamic up to there, and probed again."""
+        if not self.branching.open or self.call.named.get(CACHE) is not None:  # a cache is followed by its next call
+            return False
+        groups: dict[tuple[int, str], list[tuple[int, int]]] = {}
+        for f in self.probed.fixed:
+            if is_branch(f.reason) and (f.leaf, f.axis) not in self.parted_at:
+                groups.setdefault((f.size, f.reason), []).append((f.leaf, f.axis))
+        found = False
+        for (size, _), places in groups.items():
+            way = self.way_to_parting(places, size)
+            if way is not None:
+                ran, parted, sizes_at = way
+                self.fixes.maximum.update(dict.fromkeys(places, self.boundary(ran, parted, sizes_at)))
+                self.parted_at.update(dict.fromkeys(places, parted))
+                found = True
+        return found
+
+    def way_to_parting(self, places: list[tuple[int, int]], size: int) -> tuple[int, int, Callable] | None:
+        """A larger size of these dimensions than `size` that ran, one at which the run parts, and the sizes of all inputs
+        on the way: a dimension that grew as much (a mask) grows with them."""
+        leaf, axis = places[0]
+        for parted, _, _ in self.partings:
+            for ran in self.sizes_of.values():
+                step = parted[leaf][axis] - ran[leaf][axis]
+                alike = all(ran[i][a] == ran[leaf][axis] and parted[i][a] - ran[i][a] == step for i, a in places)
+                if step < 1 or ran[leaf][axis] <= size or not alike:
+                    continue
+
+                def sizes_at(n: int, ran=ran, parted=parted, step=step) -> list[list[int]]:
+                    by = n - ran[leaf][axis]
+                    rows = zip(ran, parted, strict=True)
+                    return [[a + by if b - a == step else a for a, b in zip(*row, strict=True)] for row in rows]
+
+                if self.parting(sizes_at(parted[leaf][axis])):
+                    return ran[leaf][axis], parted[leaf][axis], sizes_at
+        return None
+
+    def branch_above(self) -> None:
+        """Larger sizes that execute another program become a branch."""
+        probed = self.probed
+        for k, symbol in enumerate(probed.symbols):
+            places = places_of(probed, k)
+            if symbol.other_above and self.branching.open and not any(place in self.parted_at for place in places):
+                parted = [sizes[leaf][axis] for sizes, _, _ in self.partings for leaf, axis in places]
+                larger = [size for size in parted if size > symbol.max]
+                if larger:
+                    self.leave_beyond(k, min(larger), "")
+            differs = next((self.parted_at[place] for place in places if place in self.parted_at), 0)
+            if differs:
+                self.branching.above(self, k, self.fixes.maximum[places[0]], differs)
+
+    def staged_run(self, calls: list[Call], start: float) -> ExportResult:
+        branching = self.branching
+        branching.solve_all()
+        probed, names = self.probed, self.solved.names
+        try:
+            program = branching.joined()
             contract = self.contract(program, probed, names)
             self.refuse_assumptions(contract)
             staged = self.staged = self.make(program, contract)
+        except _core.FairleadError as error:
+            if branching.held:  # without its last branch the file can be made, or says itself why not
+                error.job = branching.held[-1].job
+            raise
         rows = []
         if self.options["verify"]:
             with self.progress.stage("verify", f"verifying in {self.runtime} at sizes never probed"):
-                calls = [self.call] + [c for c in calls if c is not self.call]
-                verification = Verification(
-                    self.model, calls, probed, self.input_names, names, contract, self.options["tolerance"],
-                    self.path if self.final else "", self.runtime, self.open,
-                )  # fmt: skip
-                rows = verification.run(staged.path, session)
+                rows = self.verify(contract, [self.call] + [c for c in calls if c is not self.call])
         record = record_of(self.model, contract, rows, probed)
         self.note_checked(contract, record.text)
         if self.final:
             staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
+        jobs = branching.jobs
         return ExportResult(
             path=self.path if self.final else "", contract=contract, discrepancies=rows, timings=self.progress.timings,
-            runs=probed.trials, recorded_operators=session.core.operators(probed.runs[0]),
-            recorded_count=count, record=record.facts,
+            runs=sum(job.probed.trials for job in jobs),
+            recorded_operators=set().union(*(job.session.core.operators(job.probed.runs[0]) for job in jobs)),
+            recorded_count=self.solved.count, record=record.facts,
             model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, **self.made,
         )  # fmt: skip
+
+    def verify(self, contract: Contract, calls: list[Call]) -> list[dict]:
+        """The file at the calls of the user and at unseen sizes, of every program that it holds."""
+        rows: list[dict] = []
+        for job in reversed(self.branching.jobs):  # the example's program last: what it says is the contract's
+            verification = Verification(
+                self.model, calls if job is self else job.calls, job.probed, self.input_names, self.solved.names, contract,
+                self.options["tolerance"], self.path if self.final else "", self.runtime, self.open,
+            )  # fmt: skip
+            try:
+                found = verification.run(self.staged.path, job.session)
+            except _core.FairleadError as error:
+                error.job = job
+                raise
+            if self.branching.held:
+                found = self.branching.with_sizes(job, found)
+            rows = found + rows
+        contract.verified = verification.in_words(rows)
+        return rows
 
     # ---- the target: other files than ONNX replace these -------------------------------------------
 
     suffix = ".onnx"
     runtime = "ONNX Runtime"
+    several = True  # it may hold several programs, and choose by the sizes
     keep_writes = False  # what the model writes to inputs and buffers is part of the program
     made: dict[str, Any]  # fields of the result that `make` knows
 
@@ -392,7 +595,8 @@ class _Export:
         """The staged file: with `path`, `add_metadata`, `commit`, `discard` and its sizes in bytes."""
         with self.progress.stage("lower", "lowering to ONNX"):
             options = self.options
-            model = program.lower(options["opset"], self.fixes.bounds(self.probed), options["shared_weights"])
+            bounds = [] if self.branching.held else self.fixes.bounds(self.probed)  # a joined program has its own
+            model = program.lower(options["opset"], bounds, options["shared_weights"])
             model.add_metadata("fairlead.contract", contract.text(checked=False))
         self.made = {
             "nodes": model.node_count, "operators": model.operators, "opset": self.options["opset"], "model": model,
@@ -479,8 +683,9 @@ class _Export:
                 if text == symbol.name
             ]
             where = places[0] if places else "multiples of an input size"
+            least, most = self.fixes.range_of(probed, symbol)
             contract.symbols.append(
-                {"name": symbol.name, "tried": symbol.tried, "min": symbol.min, "max": symbol.max, "where": where}
+                {"name": symbol.name, "tried": symbol.tried, "min": least, "max": most, "where": where}
             )
         for name, tensor, shape in zip(self.input_names, call.tensors, probed.shapes, strict=True):
             contract.inputs.append({"name": name, "dtype": DTYPES[tensor.dtype], "shape": shape})
@@ -502,11 +707,18 @@ class _Export:
             for path, value in constants(self.call.named)
             if isinstance(value, str)
         ]
-        contract.notes += [*self.options["notes"], *self.fixes.notes]
-        contract.notes += [
-            f"the file refuses {s.name} above {s.max}: there {s.reason}" for s in probed.symbols if s.other_above
-        ]
+        contract.notes += [*self.options["notes"], *self.own_notes()]
+        self.branching.describe(contract, program.input_shapes)
         return contract
+
+    def own_notes(self) -> list[str]:
+        """What the file refuses of this program's sizes."""
+        said = [
+            f"the file refuses {s.name} above {s.max}: there {s.reason}"
+            for k, s in enumerate(self.probed.symbols)
+            if s.other_above and not any(place in self.fixes.maximum for place in places_of(self.probed, k))
+        ]
+        return self.fixes.notes + said
 
     def refuse_assumptions(self, contract: Contract) -> None:
         if not self.options["strict"]:

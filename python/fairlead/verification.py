@@ -24,6 +24,7 @@ from fairlead.record.state import ModelState
 from fairlead.runtime_check import TOLERANCE, OnnxSession, compare, eager
 
 CHECKED_SETTINGS = 3
+CHOSEN = ("unseen", "branch")  # rows of sizes that were made up; a branch is another program of the file
 ROUNDING = 10  # times the tolerance: as far as an ill-conditioned model may be off, if eager itself is
 
 
@@ -240,7 +241,7 @@ class Verification:
 
     def in_words(self, rows: list[dict]) -> str:
         worst = max((r["scaled"] for r in rows), default=0.0)
-        unseen = "; ".join(", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] == "unseen")
+        unseen = "; ".join(", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] in CHOSEN)
         given = len(self.calls)
         where = "at the example" if given == 1 else f"at the {given} examples"
         what = "shapes and types only, it draws random numbers" if self.random else f"worst difference {worst:.2g}"

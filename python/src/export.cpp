@@ -70,9 +70,9 @@ std::vector<ValueId> returned(const ProgramHandle& h) {
   return {all.begin(), all.end() - static_cast<std::ptrdiff_t>(h.program.targets.size())};
 }
 
-nb::list output_shapes(const ProgramHandle& h) {
+nb::list shapes(const ProgramHandle& h, const std::vector<ValueId>& values) {
   nb::list list;
-  for (const ValueId id : returned(h)) {
+  for (const ValueId id : values) {
     nb::list shape;
     for (const Expr e : h.program.graph.values[id].shape) {
       shape.append(h.program.graph.pool->to_string(e));
@@ -238,7 +238,9 @@ void init_export(nb::module_& m) {
       .def_prop_ro("ambiguous", [](const ProgramHandle& h) { return h.program.ambiguous; })
       .def_prop_ro("node_count",
                    [](const ProgramHandle& h) { return h.program.graph.nodes.size(); })
-      .def_prop_ro("output_shapes", &output_shapes)
+      .def_prop_ro("input_shapes",
+                   [](const ProgramHandle& h) { return shapes(h, h.program.graph.inputs); })
+      .def_prop_ro("output_shapes", [](const ProgramHandle& h) { return shapes(h, returned(h)); })
       .def_prop_ro("output_dtypes",
                    [](const ProgramHandle& h) {
                      std::vector<std::string> names;
@@ -290,9 +292,12 @@ void init_export(nb::module_& m) {
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
         "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a, "optimize"_a = true,
         "keep_writes"_a = false);
-  m.def("join_programs", &join_kept, "parts"_a,
-        "Programs of one model, each with the bounds (symbol, min, max) of its sizes, as one program.",
-        nb::sig("def join_programs(parts: list[tuple[Program, list[tuple[str, int, int]]]]) -> Program"));
+  m.def(
+      "join_programs", &join_kept, "parts"_a,
+      "Programs of one model, each with the bounds (symbol, min, max) of its sizes, as one "
+      "program.",
+      nb::sig(
+          "def join_programs(parts: list[tuple[Program, list[tuple[str, int, int]]]]) -> Program"));
   m.def("operator_rows", &rows, "Every lowering: (ATen name, ONNX form, limits).");
 }
 

@@ -62,15 +62,16 @@ def branch_on_size(x):
     return x + 1
 
 
-def test_a_branch_on_a_size_bounds_the_dimension_and_the_contract_quotes_the_line(tmp_path):
+def test_a_branch_on_a_size_is_in_the_file_and_the_contract_quotes_both_lines(tmp_path):
     model = Fn(branch_on_size)
     with untouched(model):
         result = fairlead.export(model, (X,), tmp_path / "model.onnx")
     assert result.contract.inputs[0]["shape"] == ["batch", "x_dim_1"]
     (note,) = result.contract.notes
     assert note == (
-        f"the file refuses batch above 3: there the model executes aten.mul.Tensor at "
-        f"{line_of(branch_on_size, 'x * 2')} where it executed aten.add.Tensor at {line_of(branch_on_size, 'x + 1')}"
+        f"at batch = 5 and more the model executes another program (aten.mul.Tensor at "
+        f"{line_of(branch_on_size, 'x * 2')} instead of aten.add.Tensor at {line_of(branch_on_size, 'x + 1')}): "
+        "the file holds both"
     )
     assert note in str(result.contract)
 
@@ -111,14 +112,14 @@ def only_the_check_meets() -> str:
     )
 
 
-def test_a_branch_that_only_the_check_meets_bounds_the_dimension_with_both_lines(tmp_path):
+def test_a_branch_that_only_the_check_meets_is_in_the_file_with_both_lines(tmp_path):
     # Probed at 7 and more, where it never branches; the check at 1 does.
     result = fairlead.export(Fn(branch_on_size), (torch.rand(7, 4),), tmp_path / "model.onnx")
-    least = result.contract.symbols[0]["min"]
-    assert least == 5, "the smallest size at which it executes the same operators"
-    note = f"the file refuses batch below {least}: at batch = 1, x_dim_1 = 1 it {only_the_check_meets()}"
-    assert result.contract.notes == [note]
-    assert f"allowed {least} to any" in str(result.contract)
+    assert result.contract.symbols[0]["min"] == 1
+    assert result.contract.notes == [
+        f"at batch = 1 to 4 the model executes another program (aten.add.Tensor at {line_of(branch_on_size, 'x + 1')} "
+        f"instead of aten.mul.Tensor at {line_of(branch_on_size, 'x * 2')}): the file holds both"
+    ]
 
 
 def test_a_branch_that_only_the_check_meets_is_an_error_where_the_dimension_was_asked_for(tmp_path):
@@ -160,7 +161,9 @@ def test_every_call_that_was_given_is_checked(tmp_path):
             return x * 2
         return x + 1
 
-    text = refusal(fairlead.Diverged, Fn(far), [(X,), (torch.rand(50, 4),)], tmp_path)
+    result = fairlead.export(Fn(far), [(X,), (torch.rand(50, 4),)], tmp_path / "model.onnx")
+    assert "at batch = 41 and more the model executes another program" in result.contract.notes[0]
+    text = refusal(fairlead.Diverged, Fn(far), [(X,), (torch.rand(50, 4),)], tmp_path, strict=True)
     assert "but at the sizes of example 1 it executes aten.mul.Tensor at " + line_of(far, "x * 2") in text
 
 

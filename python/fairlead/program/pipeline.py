@@ -79,6 +79,7 @@ class ProgramExport(_Export):
 
     suffix = ".pt2"
     runtime = "PyTorch"
+    several = False
     keep_writes = True
     flat = False  # the model's own arguments and results; True: tensors in the order of the contract
 

@@ -1,0 +1,178 @@
+"""Models that execute another program at some sizes: the file holds the programs, and the sizes choose."""
+
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+import fairlead
+
+
+class Pair(torch.nn.Module):
+    """Two layers, of which the paths use one or both."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second = torch.nn.Linear(64, 64), torch.nn.Linear(64, 64)
+
+
+class OneStep(Pair):
+    def forward(self, x):
+        if x.shape[1] == 1:
+            return self.first(x.squeeze(1))[:, None].relu()
+        return self.first(x) + self.second(x).cumsum(1)
+
+
+class Long(Pair):
+    def forward(self, x):
+        if x.shape[1] > 8:
+            return self.second(x).flip(1), x.sum(1)
+        return self.first(x), x.mean(1)
+
+
+class OtherLength(Pair):
+    """What comes out is as long as the path makes it."""
+
+    def forward(self, x):
+        if x.shape[1] < 4:
+            return torch.cat([x, self.first(x)], 1)
+        return self.first(x)[:, 1:]
+
+
+class Both(Pair):
+    """Branches on two sizes."""
+
+    def forward(self, x):
+        y = self.first(x) if x.shape[1] == 1 else self.second(x).cumsum(1)
+        return y.squeeze(0)[None] if x.shape[0] == 1 else y * 2
+
+
+def session(path):
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4
+    return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+
+
+def agrees(model, path, *shapes):
+    opened = session(path)
+    for shape in shapes:
+        x = torch.randn(*shape)
+        got = opened.run(None, {"x": x.numpy()})
+        with torch.no_grad():
+            expected = fairlead.get_leaf_tensors(model(x)).values()
+        for g, e in zip(got, expected, strict=True):
+            torch.testing.assert_close(torch.from_numpy(g), e)
+
+
+def holds(result, where):
+    return [n for n in result.contract.notes if n.startswith(f"at {where} the model executes another program (")]
+
+
+@pytest.mark.parametrize("length", [7, 1])
+def test_one_step_and_several(tmp_path, length):
+    model, path = OneStep().eval(), tmp_path / "m.onnx"
+    result = fairlead.export(model, (torch.randn(3, length, 64),), path)
+    agrees(model, path, (2, 1, 64), (1, 1, 64), (1, 2, 64), (5, 19, 64))
+    (note,) = holds(result, "x_dim_1 = 1")
+    assert "aten.squeeze.dim at " in note and note.endswith("): the file holds both")
+    assert result.contract.inputs[0]["shape"] == ["batch", "x_dim_1", "64"]
+    assert result.contract.outputs[0]["shape"] == ["batch", "x_dim_1", "64"]
+    with pytest.raises(Exception, match="x_dim_1 is 1, or x_dim_1 is at least 2"):
+        agrees(model, path, (2, 0, 64))
+
+
+def test_weights_are_stored_once(tmp_path):
+    model = OneStep().eval()
+    result = fairlead.export(model, (torch.randn(3, 7, 64),), tmp_path / "m.onnx", external_data="never")
+    weights = [i for i in onnx.load(tmp_path / "m.onnx").graph.initializer if i.dims and i.dims[0] == 64]
+    assert len(weights) == 4
+    assert result.model_bytes < sum(p.numel() for p in model.parameters()) * 4 + 20_000
+    onnx.checker.check_model(onnx.load(tmp_path / "m.onnx"), full_check=True)
+    assert result.operators["If"] == 1 and result.nodes == sum(result.operators.values())
+
+
+@pytest.mark.parametrize("length", [6, 7, 8, 20])
+def test_from_a_size_on(tmp_path, length):
+    model, path = Long().eval(), tmp_path / "m.onnx"
+    result = fairlead.export(model, (torch.randn(3, length, 64),), path)
+    agrees(model, path, *((2, n, 64) for n in (1, 7, 8, 9, 10, 40)))
+    assert holds(result, "x_dim_1 = 1 to 8" if length > 8 else "x_dim_1 = 9 and more")
+    assert not result.contract.fixed[1:]
+
+
+def test_every_program_is_checked_at_two_settings_or_more(tmp_path):
+    result = fairlead.export(OneStep().eval(), (torch.randn(3, 7, 64),), tmp_path / "m.onnx")
+    lengths = [row["sizes"]["x_dim_1"] for row in result.discrepancies]
+    assert sum(n == 1 for n in lengths) >= 2 and sum(n > 1 for n in lengths) >= 2
+    assert "x_dim_1=1" in result.contract.verified
+
+
+def test_an_output_whose_size_has_no_common_expression(tmp_path):
+    model, path = OtherLength().eval(), tmp_path / "m.onnx"
+    result = fairlead.export(model, (torch.randn(3, 7, 64),), path)
+    agrees(model, path, *((2, n, 64) for n in (1, 2, 3, 4, 9)))
+    assert result.contract.outputs[0]["shape"] == ["batch", "output_dim_1", "64"]
+
+
+def test_branches_on_two_sizes(tmp_path):
+    model, path = Both().eval(), tmp_path / "m.onnx"
+    fairlead.export(model, (torch.randn(3, 7, 64),), path)
+    agrees(model, path, (3, 7, 64), (1, 7, 64), (3, 1, 64), (1, 1, 64))
+
+
+class Refused(Pair):
+    """One path has no form in ONNX."""
+
+    def forward(self, x):
+        if x.shape[1] == 1:
+            return torch.linalg.eigvals(x[0, 0, :4].diag()).real + self.first(x).sum()
+        return self.first(x)
+
+
+def test_a_program_that_cannot_be_written_is_left_out_with_its_reason(tmp_path):
+    model, path = Refused().eval(), tmp_path / "m.onnx"
+    result = fairlead.export(model, (torch.randn(3, 7, 64),), path)
+    agrees(model, path, (2, 2, 64))
+    (note,) = [n for n in result.contract.notes if n.startswith("the file refuses x_dim_1 below 2")]
+    assert "the program at x_dim_1 = 1 is not in the file: " in note
+    with pytest.raises(Exception, match="x_dim_1 is at least 2"):
+        agrees(model, path, (2, 1, 64))
+
+
+class Steps(torch.nn.Module):
+    """A cache that is written in place: one token goes to its place, several fill it from the start."""
+
+    def forward(self, x, state):
+        if x.shape[1] == 1:
+            state[:, -1:] += x
+        else:
+            state[:, : x.shape[1]] = x
+        return state.sum(1), state
+
+
+def test_a_state_that_is_written_in_place(tmp_path):
+    model, path = Steps().eval(), tmp_path / "m.onnx"
+    fairlead.export(model, (torch.randn(3, 5, 4), torch.randn(3, 16, 4)), path)
+    opened = session(path)
+    for length in (1, 2, 6):
+        x, state = torch.randn(2, length, 4), torch.randn(2, 16, 4)
+        got = opened.run(None, {"x": x.numpy(), "state": state.numpy()})
+        for g, e in zip(got, model(x, state), strict=True):
+            torch.testing.assert_close(torch.from_numpy(g), e, rtol=1e-5, atol=1e-5)
+
+
+def test_what_the_user_says_about_sizes_stays_as_it_was(tmp_path):
+    model, x = OneStep().eval(), torch.randn(3, 7, 64)
+    shapes = {"x": {0: "batch", 1: torch.export.Dim("rows", min=2)}}
+    result = fairlead.export(model, (x,), tmp_path / "m.onnx", dynamic_shapes=shapes)
+    assert "If" not in result.operators
+    with pytest.raises(fairlead.Diverged):
+        fairlead.export(model, (x,), tmp_path / "n.onnx", strict=True)
+    result = fairlead.export(model, (x,), tmp_path / "o.onnx", max_size={"x_dim_1": 32})
+    assert result.contract.symbols[1]["max"] == 32 and "If" in result.operators
+
+
+def test_a_model_that_does_not_branch_is_one_program(tmp_path):
+    result = fairlead.export(torch.nn.Linear(4, 4).eval(), (torch.randn(3, 4),), tmp_path / "m.onnx")
+    assert "If" not in result.operators and not result.contract.notes
