@@ -102,6 +102,10 @@ struct ProbeResult {
 // has this name. Throws Error(kInvalidInput) where it ran at a larger size already.
 [[nodiscard]] bool limit_symbol(ProbeResult& result, std::string_view name, std::int64_t most);
 
+// Bounds a symbol, by number, to where the model is known to execute this program: all its runs
+// are within.
+void bound_symbol(ProbeResult& result, std::size_t symbol, std::int64_t least, std::int64_t most);
+
 // Sizes for checking: every symbol at a value that no run used. Setting 0 has every size 1.
 [[nodiscard]] std::vector<std::vector<std::int64_t>> unseen_settings(const ProbeResult& result,
                                                                      std::size_t count);

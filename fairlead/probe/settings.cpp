@@ -71,6 +71,14 @@ bool limit_symbol(ProbeResult& result, std::string_view name, std::int64_t most)
   return false;
 }
 
+void bound_symbol(ProbeResult& result, std::size_t symbol, std::int64_t least, std::int64_t most) {
+  ProbedSymbol& bounded = result.symbols.at(symbol);
+  FAIRLEAD_CHECK(least <= bounded.tried.front() && most >= bounded.tried.back(),
+                 "a run is outside of the bounds of " + bounded.name);
+  bounded.min = std::max(bounded.min, least);
+  bounded.max = std::min(bounded.max, most);
+}
+
 std::vector<std::vector<std::int64_t>> unseen_settings(const ProbeResult& result,
                                                        std::size_t count) {
   std::vector<std::vector<std::int64_t>> settings;

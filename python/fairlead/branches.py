@@ -1,7 +1,7 @@
 """Sizes at which a model executes another program: the file holds that program too, and the sizes choose.
 
-1. Where a run parts at a size, the boundary is found by halving; what lies beyond is a branch: an export of its own up to
-   the solved program, from an example on that side.
+1. Where a run parts at a size, the boundary is found by halving; what lies beyond is a branch: an export of its own
+   up to the solved program, from an example on that side.
 2. A cache that branches on how full it is: the call that comes next in generation is a branch.
 3. The programs are joined (`_core.join_programs`), and each is verified at its own example and at unseen sizes.
 4. A branch that cannot be solved, or that is wrong, is dropped: the sizes are refused or fixed, with the reason.
@@ -130,10 +130,10 @@ class Branches:
         def keep_example(cause: str) -> None:
             job.fixes.minimum = {p: least for p, least in job.fixes.minimum.items() if p not in places}
             job.fixes.fixed.update(dict.fromkeys(places, f"{reason}; {cause}"))
-            job.solved = None
+            job.solved, job.keeps_probed = None, False
 
         for k in ones:
-            job.fixes.raise_minimum(probed, k, job.smallest_alike(k), reason, note=False)
+            job.raise_minimum(k, job.smallest_alike(k), reason, note=False)
         self.append(job.branch(job.call, places, fixed=True), words, why, places, keep_example)
         return True
 

@@ -186,6 +186,7 @@ class _Export:
         self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
         self.parted_at: dict[tuple[int, int], int] = {}  # (leaf, axis) -> a size at which the model executes another
         self.solved: Solved | None = None
+        self.keeps_probed = False  # what was learnt does not ask for another probing
         self.parent: _Export | None = None  # of a branch: the export whose program it parts from
         self.branching = Branches(self)
 
@@ -239,6 +240,7 @@ class _Export:
         """Whether something was learnt that makes another try worth it. What the user said is not changed."""
         if not isinstance(error, (_core.Diverged, _core.Unsolved, _core.Discrepancy)):
             return False
+        self.keeps_probed = self.several
         if self.options["dynamic_shapes"] is not None or self.options["strict"] or not self.learn(error):
             return False
         self.solved = None
@@ -261,9 +263,11 @@ class _Export:
                 return True
             blamed = blamed if values else ones
         if isinstance(error, _core.Unsolved) and self.fixes.wrong:
+            self.keeps_probed = False
             return self.fixes.give_up(probed)
         if smallest:
-            return any([self.leave_below(k, self.smallest_alike(k), reason) for k in blamed])
+            learnt = [self.leave_below(k, self.smallest_alike(k), reason) for k in blamed]
+            return any(learnt)
         if (
             isinstance(error, _core.Diverged)
             and values
@@ -272,13 +276,22 @@ class _Export:
             return bool(blamed)
         if isinstance(error, _core.Unsolved):
             blamed = self.unsolved_symbols()
+        self.keeps_probed = False
         learnt = [self.fixes.fix(probed, k, reason) for k in blamed]
         return any(learnt)
 
     def leave_below(self, k: int, least: int, reason: str) -> bool:
         """Symbol k is at least that; the sizes below are another program's, or refused."""
         held = self.branching.below(self, k, least, reason)
-        return self.fixes.raise_minimum(self.probed, k, least, reason, note=not held)
+        return self.raise_minimum(k, least, reason, note=not held)
+
+    def raise_minimum(self, k: int, least: int, reason: str, note: bool) -> bool:
+        """Where every run of this program is within, it stays as it was probed."""
+        if least <= self.probed.symbols[k].tried[0]:
+            self.probed.bound(k, least, LARGEST)
+        else:
+            self.keeps_probed = False
+        return self.fixes.raise_minimum(self.probed, k, least, reason, note)
 
     def leave_beyond(self, k: int, size: int, reason: str) -> bool:
         """Symbol k ran at other sizes than this one, where the model executes another program: the boundary is found.
@@ -295,6 +308,7 @@ class _Export:
         at = self.boundary(
             symbol.tried[-1], size, lambda n: probed.sizes_at([n if i == k else v for i, v in enumerate(base)])
         )
+        probed.bound(k, 1, at)
         self.fixes.maximum.update(dict.fromkeys(places, at))
         self.parted_at.update(dict.fromkeys(places, size))
         return True
@@ -446,17 +460,20 @@ class _Export:
 
     def solve(self) -> None:
         """Probes, records and solves the program of the call at hand."""
-        self.probed = None
-        self.sizes_of, self.partings = {}, []
-        with self.progress.stage("probe", "probing which dimensions may vary"):
-            while True:
-                session = self.session = RecordingSession(self.model)
-                with session:
-                    probed = self.probed = self.probe(session, self.calls)
-                if not self.finds_boundary():
-                    break
-            self.limit_sizes()
-            self.branch_above()
+        if not self.keeps_probed:
+            self.probed = None
+            self.sizes_of, self.partings = {}, []
+            with self.progress.stage("probe", "probing which dimensions may vary"):
+                while True:
+                    self.session = RecordingSession(self.model)
+                    with self.session as session:
+                        self.probed = self.probe(session, self.calls)
+                    if not self.finds_boundary():
+                        break
+                self.limit_sizes()
+        self.branch_above()
+        self.keeps_probed = False
+        probed, session = self.probed, self.session
         count = session.core.op_count(probed.runs[0])
         with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"), session:
             names = self.names(session, probed)
@@ -488,8 +505,8 @@ class _Export:
         return found
 
     def way_to_parting(self, places: list[tuple[int, int]], size: int) -> tuple[int, int, Callable] | None:
-        """A larger size of these dimensions than `size` that ran, one at which the run parts, and the sizes of all inputs
-        on the way: a dimension that grew as much (a mask) grows with them."""
+        """A larger size of these dimensions than `size` that ran, one at which the run parts, and the sizes of all
+        inputs on the way: a dimension that grew as much (a mask) grows with them."""
         leaf, axis = places[0]
         for parted, _, _ in self.partings:
             for ran in self.sizes_of.values():
@@ -557,8 +574,8 @@ class _Export:
         rows: list[dict] = []
         for job in reversed(self.branching.jobs):  # the example's program last: what it says is the contract's
             verification = Verification(
-                self.model, calls if job is self else job.calls, job.probed, self.input_names, self.solved.names, contract,
-                self.options["tolerance"], self.path if self.final else "", self.runtime, self.open,
+                self.model, calls if job is self else job.calls, job.probed, self.input_names, self.solved.names,
+                contract, self.options["tolerance"], self.path if self.final else "", self.runtime, self.open,
             )  # fmt: skip
             try:
                 found = verification.run(self.staged.path, job.session)
