@@ -102,7 +102,7 @@ struct Part {
 
 class Joiner {
  public:
-  explicit Joiner(std::span<const JoinPart> parts) {
+  Joiner(std::span<const JoinPart> parts, const DimName& name) : dim_name_(name) {
     for (const JoinPart& part : parts) {
       parts_.push_back({part.graph, &part.bounds, {}, {}, {}});
     }
@@ -237,7 +237,8 @@ class Joiner {
           const std::string& name = out_.values[out_.inputs[k]].name;
           const auto [it, fresh] =
               alike.try_emplace({without_digits(name), axis, std::move(sizes)}, nullptr);
-          if (fresh) {
+          if (fresh) it->second = known_size(k, axis);
+          if (it->second == nullptr) {
             it->second = new_size(dim_name(k, axis), k, static_cast<int>(axis), 1);
           }
           size = it->second;
@@ -248,6 +249,31 @@ class Joiner {
     }
   }
 
+  // A symbol or the sum of two that a dimension is in every program (a mask as long as past and new
+  // tokens, where one program has those fixed). Null where there is none, and where every program
+  // has a number: that may be so by chance, and is a condition of its own.
+  Expr known_size(std::size_t k, std::size_t axis) {
+    if (std::all_of(parts_.begin(), parts_.end(),
+                    [&](const Part& part) { return is_const(input(part, k).shape[axis]); })) {
+      return nullptr;
+    }
+    const auto right = [&](Expr e) {
+      return std::all_of(parts_.begin(), parts_.end(),
+                         [&](const Part& part) { return agrees(part, k, axis, e); });
+    };
+    std::vector<Expr> sizes;
+    for (std::size_t s = 0; s < pool().symbols().size(); ++s) {
+      sizes.push_back(pool().symbol(pool().symbols()[s].name));
+    }
+    for (std::size_t a = 0; a < sizes.size(); ++a) {
+      if (right(sizes[a])) return sizes[a];
+      for (std::size_t b = 0; b < a; ++b) {
+        if (const Expr e = pool().add(sizes[a], sizes[b]); right(e)) return e;
+      }
+    }
+    return nullptr;
+  }
+
   // A program's name for a dimension that another has fixed; else its input and axis.
   [[nodiscard]] std::string dim_name(std::size_t k, std::size_t axis) const {
     for (const Part& part : parts_) {
@@ -256,7 +282,9 @@ class Joiner {
       const std::string& name = part.graph->pool->symbols()[size->value].name;
       if (!names_.contains(name)) return name;
     }
-    return input(lead(), k).name + "_dim_" + std::to_string(axis);
+    const Value& value = input(lead(), k);
+    if (dim_name_) return dim_name_(value.name, axis, value.shape.size());
+    return value.name + "_dim_" + std::to_string(axis);
   }
 
   static std::size_t input_index(const Graph& graph, ValueId value) {
@@ -408,19 +436,12 @@ class Joiner {
 
   void find_condition(Part& part) {
     const auto number = [&](std::int64_t value) { return pool().constant(value); };
-    std::set<Expr> shown;
-    for (const ValueId id : out_.inputs) {
-      for (const Expr e : out_.values[id].shape) {
-        for (const SymbolId s : pool().symbols_of(e)) {
-          const std::string& name = pool().symbols()[s].name;
-          const Expr symbol = pool().symbol(name);
-          const Expr size = part.fixed[s];
-          if (size == nullptr || !is_const(size) || !shown.insert(symbol).second) continue;
-          const Expr off = pool().max(pool().sub(symbol, size), pool().sub(size, symbol));
-          require(part, pool().sub(number(1), pool().min(off, number(1))),
-                  name + " is " + std::to_string(size->value));
-        }
-      }
+    for (const Expr symbol : input_symbols()) {
+      const Expr size = part.fixed[symbol->value];
+      if (size == nullptr || !is_const(size)) continue;
+      const Expr off = pool().max(pool().sub(symbol, size), pool().sub(size, symbol));
+      require(part, pool().sub(number(1), pool().min(off, number(1))),
+              pool().symbols()[symbol->value].name + " is " + std::to_string(size->value));
     }
     for (const SizeBounds& bounds : *part.bounds) {
       const Expr here = part.graph->pool->symbol(bounds.symbol);
@@ -437,6 +458,20 @@ class Joiner {
       }
     }
     if (part.takes == nullptr) require(part, number(1), "any size");
+  }
+
+  // In the order of the inputs, each once.
+  std::vector<Expr> input_symbols() {
+    std::vector<Expr> found;
+    for (const ValueId id : out_.inputs) {
+      for (const Expr e : out_.values[id].shape) {
+        for (const SymbolId s : pool().symbols_of(e)) {
+          const Expr symbol = pool().symbol(pool().symbols()[s].name);
+          if (std::find(found.begin(), found.end(), symbol) == found.end()) found.push_back(symbol);
+        }
+      }
+    }
+    return found;
   }
 
   // A size of an output: a program's expression where it is right for all, else a symbol.
@@ -456,6 +491,16 @@ class Joiner {
     if (right(leading)) return leading;
     for (const Part& part : parts_) {
       if (right(output_in(part, k, axis))) return output_in(part, k, axis);
+    }
+    // Every program has a number there: it may be the size of an input, or two together.
+    const std::vector<Expr> sizes = input_symbols();
+    for (const Expr e : sizes) {
+      if (right(e)) return e;
+    }
+    for (std::size_t a = 0; a < sizes.size(); ++a) {
+      for (std::size_t b = a + 1; b < sizes.size(); ++b) {
+        if (const Expr e = pool().add(sizes[a], sizes[b]); right(e)) return e;
+      }
     }
     const std::string name = lead().graph->output_names[k] + "_dim_" + std::to_string(axis);
     return new_symbol(name, SymbolKind::kData, {joined, static_cast<int>(axis), 1});
@@ -513,6 +558,7 @@ class Joiner {
     }
   }
 
+  const DimName& dim_name_;
   std::vector<Part> parts_;
   std::size_t lead_ = 0;
   Graph out_;
@@ -525,9 +571,9 @@ class Joiner {
 
 }  // namespace
 
-Graph join(std::span<const JoinPart> parts) {
+Graph join(std::span<const JoinPart> parts, const DimName& name) {
   FAIRLEAD_CHECK(parts.size() > 1, "one program is not joined");
-  return Joiner(parts).run();
+  return Joiner(parts, name).run();
 }
 
 }  // namespace fairlead

@@ -13,7 +13,10 @@
 //  3. Where several programs take a call, the first runs; where none does, fairlead.require stops.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "fairlead/graph/bounds.h"
@@ -26,9 +29,13 @@ struct JoinPart {
   std::vector<SizeBounds> bounds = {};
 };
 
+// What a dimension of an input is called where no program has a name for it.
+using DimName =
+    std::function<std::string(const std::string& input, std::size_t axis, std::size_t rank)>;
+
 // Throws Error(kDiverged) where the programs differ in names, types or ranks of inputs or outputs.
 // The parts' pools may get more expressions; constants stay borrowed from where the parts have
 // them.
-[[nodiscard]] Graph join(std::span<const JoinPart> parts);
+[[nodiscard]] Graph join(std::span<const JoinPart> parts, const DimName& name = {});
 
 }  // namespace fairlead

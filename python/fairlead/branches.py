@@ -235,11 +235,6 @@ class Branches:
         contract.notes += self.notes
         if not self.held:
             return
-        for branch in self.held:
-            contract.notes.append(
-                f"at {branch.words} the model executes another program ({branch.why}): the file holds both"
-            )
-            contract.notes += [f"where {branch.words}: {note}" for note in branch.job.own_notes()]
         contract.fixed = [
             row for row in contract.fixed if shapes[self.root.input_names.index(row["name"])][row["axis"]].isdigit()
         ]
@@ -255,6 +250,18 @@ class Branches:
                 contract.symbols.append(row | self.range_at(leaf, axis))
         for row, shape in zip(contract.inputs, shapes, strict=True):
             row["shape"] = shape
+        for branch in self.held:
+            where = self.where(branch)
+            contract.notes.append(f"at {where} the model executes another program ({branch.why}): the file holds both")
+            contract.notes += [f"where {where}: {note}" for note in branch.job.own_notes()]
+
+    def where(self, branch: Branch) -> str:
+        """A call of generation is known by the sizes that are fixed in its program."""
+        shapes = branch.job.probed.shapes
+        fixed = [
+            f"{s} = {shapes[leaf][axis]}" for s, (leaf, axis) in self.places.items() if shapes[leaf][axis].isdigit()
+        ]
+        return shown(fixed) if branch.step and fixed else branch.words
 
     def with_sizes(self, job: Any, rows: list[dict]) -> list[dict]:
         """Rows of a program's verification, with the sizes of the file's symbols."""
@@ -299,7 +306,11 @@ def words_of(before: Call, after: Call) -> str:
         for name, t in zip(after.names, after.tensors, strict=True)
         if list(t.shape) != list(before.tensor(name).shape)
     ]
-    return ", ".join(differing[:2]) + (", ..." if len(differing) > 2 else "")
+    return shown(differing)
+
+
+def shown(words: list[str]) -> str:
+    return ", ".join(words[:3]) + (", ..." if len(words) > 3 else "")
 
 
 def ones_in(probed: Any, tensors: list[torch.Tensor]) -> list[int]:

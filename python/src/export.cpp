@@ -19,6 +19,7 @@
 #include "fairlead/onnx/writer.h"
 #include "fairlead/passes/dead_code.h"
 #include "fairlead/passes/passes.h"
+#include "fairlead/probe/names.h"
 #include "fairlead/trace/program.h"
 #include "program.h"
 #include "recorder.h"
@@ -147,7 +148,7 @@ std::unique_ptr<ProgramHandle> join_programs(const std::vector<PartTuple>& given
     for (const std::string& name : program.written_inputs) add_once(joined.written_inputs, name);
     joined.ambiguous += program.ambiguous;
   }
-  joined.graph = join(parts);
+  joined.graph = join(parts, symbol_name);
   return handle;
 }
 
