@@ -181,3 +181,45 @@ def test_a_model_that_does_not_branch_is_one_program(tmp_path):
     result = fairlead.export(torch.nn.Linear(4, 4).eval(), (torch.randn(3, 4),), tmp_path / "m.onnx")
     assert "If" not in result.operators
     assert not result.contract.notes
+
+
+# ---- Transformers: a cache, and the call that comes next in generation ------------------------------------------------
+
+
+def jamba():
+    transformers = pytest.importorskip("transformers")
+    config = transformers.JambaConfig(
+        vocab_size=50, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=2, attn_layer_period=2, attn_layer_offset=1, num_experts=1, num_experts_per_tok=1,
+        mamba_d_state=4, mamba_d_conv=4, mamba_dt_rank=4, use_mamba_kernels=False, pad_token_id=0,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    return transformers.JambaForCausalLM(config).eval()
+
+
+def decoding(model, ids, past):
+    """The call that decodes the tokens after the first `past` ones."""
+    with torch.no_grad():
+        cache = model(input_ids=ids[:, :past], use_cache=True).past_key_values
+    return {"input_ids": ids[:, past:], "attention_mask": torch.ones_like(ids), "past_key_values": cache}
+
+
+def test_two_tokens_and_the_one_that_comes_next(tmp_path):
+    model, path = jamba(), tmp_path / "m.onnx"
+    ids = torch.randint(1, 50, (3, 12), generator=torch.Generator().manual_seed(0))
+    result = fairlead.export(model, decoding(model, ids[:, :6], 4), path)
+    assert holds(result, "sequence = 1")
+    assert result.contract.inputs[1]["shape"] == ["batch", "past + sequence"]
+    opened = session(path)
+
+    def check(call):
+        got = opened.run(None, {n: t.numpy() for n, t in fairlead.get_leaf_tensors(call).items()})
+        with torch.no_grad():
+            expected = fairlead.get_leaf_tensors(model(**call)).values()
+        for g, e in zip(got, expected, strict=True):
+            torch.testing.assert_close(torch.from_numpy(g), e, rtol=1e-4, atol=1e-5)
+
+    for rows, past, new in ((3, 4, 2), (2, 7, 2), (3, 6, 1), (1, 9, 1)):
+        check(decoding(model, ids[:rows, : past + new], past))
+    with pytest.raises(Exception, match="sequence is 1"):
+        check(decoding(model, ids[:, :7], 4))
