@@ -68,7 +68,7 @@ class Branches:
             return False
         if any("*" in job.probed.shapes[leaf][axis] for leaf, axis in places):
             return False  # bounds are of dimensions, and these are multiples of a symbol
-        key = (id(job), tuple(places), side)
+        key = (job, tuple(places), side)
         fresh = key not in self.tried
         self.tried.add(key)
         return fresh and self.open
@@ -90,7 +90,8 @@ class Branches:
             for size in range(least - 1, 0, -1):
                 if self.open:
                     setting = changed(probed.run_values[0], k, size)
-                    self.add(job, setting, places, True, f"{symbol} = {size}", why, refuse)
+                    here = job.parting(probed.sizes_at(setting)) or why
+                    self.add(job, setting, places, True, f"{symbol} = {size}", here, refuse)
             return True
         most = least - 1
         size = [n for n in range(2, most + 1) if all(n % d for d in range(2, n))][-2:][0]
@@ -153,10 +154,10 @@ class Branches:
 
     def follow(self) -> None:
         """The next calls of generation, where a cache or the number of tokens is fixed because the model branches."""
-        if self.followed or not self.open:
+        job = self.root
+        if self.followed or not job.stuck_in_generation():
             return
         self.followed = True
-        job = self.root
         while self.open and job.stuck_in_generation():
             call = next_call(job.model, job.call)
             if call is None:
