@@ -65,6 +65,13 @@ class Router(torch.nn.Module):
         return hidden * scale
 
 
+class Rows(torch.nn.Module):
+    """A loop over rows: another program for each number of them."""
+
+    def forward(self, x):
+        return torch.stack([row * 2 for row in x])
+
+
 class Reads(torch.nn.Module):
     def forward(self, x):
         return x * 2 if x.sum() > 0 else x

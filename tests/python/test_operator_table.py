@@ -27,6 +27,7 @@ NO_CASE = {
     "aten.fused_rms_norm.default": "inside rms_norm, which is recorded whole",
     "aten._fused_rms_norm.default": "inside rms_norm, which is recorded whole",
     "aten.unfold_copy.default": "made by functionalization only",
+    "fairlead.require": "made where programs are joined: test_size_branches.py",
     "higher_order.cond": "control flow of exported programs: test_exported_program.py",
     "higher_order.map_impl": "control flow of exported programs: test_exported_program.py",
     "higher_order.scan": "control flow of exported programs: test_exported_program.py",

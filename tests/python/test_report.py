@@ -143,9 +143,12 @@ def test_an_export_that_is_not_verified_says_so_first(tmp_path):
 
 
 def test_assumptions_and_dims_fixed_by_a_branch_are_warnings(tmp_path):
+    result = fairlead.export(report_models.Rows().eval(), (torch.rand(3, 8),), tmp_path / "m.onnx")
+    page = read(result.report(tmp_path / "page.html"))
+    assert "Fixed: axis 0 of x = 3" in page
     result = fairlead.export(report_models.Router().eval(), (torch.rand(3, 8), torch.tensor(2.0)), tmp_path / "m.onnx")
     page = read(result.report(tmp_path / "page.html"))
-    assert "Fixed: axis 0 of tokens = 3" in page
+    assert "at batch = 6 and more the model executes another program" in page
     result = fairlead.export(report_models.Reads().eval(), (torch.rand(3, 8),), tmp_path / "m.onnx", verify=False)
     page = read(result.report(tmp_path / "page.html"))
     assert "read True from a tensor in every run" in page

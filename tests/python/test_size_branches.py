@@ -183,7 +183,7 @@ def test_a_model_that_does_not_branch_is_one_program(tmp_path):
     assert not result.contract.notes
 
 
-# ---- Transformers: a cache, and the call that comes next in generation ------------------------------------------------
+# ---- Transformers: a cache, and the call that comes next in generation -----------------------------------------------
 
 
 def jamba():
