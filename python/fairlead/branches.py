@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,8 @@ class Branch:
     places: list[tuple[int, int]]  # (leaf, axis) of the dimensions that decide
     dropped: Callable[[str], None]  # what is done instead, told why
     above: bool = False  # every larger size is to be its own
+    symbol: str = ""  # that has a range of sizes here
+    rest: Callable[[], None] | None = None  # what to try where it turns out to be of one size only
     step: bool = False  # a call of generation: its sizes are not looked at for further branches
 
 
@@ -82,23 +84,39 @@ class Branches:
         why = job.parting(probed.sizes_at(changed(probed.run_values[0], k, least - 1)))
         if not why or not self.first_time(job, places, "below"):
             return False
+        if least <= 3:  # one or two sizes: each is a program of its own
+            self.each(job, k, range(least - 1, 0, -1), reason)
+            return True
+        most = least - 1
+        size = [n for n in range(2, most + 1) if all(n % d for d in range(2, n))][-2:][0]
 
         def refuse(cause: str) -> None:
             job.fixes.notes.append(f"the file refuses {symbol} below {least}: {reason}; {cause}")
 
-        if least <= 3:  # one or two sizes: each is a program of its own
-            for size in range(least - 1, 0, -1):
-                if self.open:
-                    setting = changed(probed.run_values[0], k, size)
-                    here = job.parting(probed.sizes_at(setting)) or why
-                    self.add(job, setting, places, True, f"{symbol} = {size}", here, refuse)
-            return True
-        most = least - 1
-        size = [n for n in range(2, most + 1) if all(n % d for d in range(2, n))][-2:][0]
+        def rest() -> None:  # the program is for one size only: the others may have theirs
+            self.each(job, k, [n for n in (1, *range(most, 1, -1)) if n != size], reason)
+
         setting = changed(probed.run_values[0], k, size)
         branch = self.add(job, setting, places, False, f"{symbol} = 1 to {most}", why, refuse)
+        branch.symbol, branch.rest = symbol, rest
         branch.job.fixes.maximum.update(dict.fromkeys(places, most))
         return True
+
+    def each(self, job: Any, k: int, sizes: Iterable[int], reason: str) -> None:
+        """A branch for every single size of symbol k."""
+        symbol, places = job.probed.symbols[k].name, places_of(job.probed, k)
+        for size in sizes:
+
+            def refuse(cause: str, size=size) -> None:
+                which = "below 2" if size == 1 else f"= {size}"
+                job.fixes.notes.append(f"the file refuses {symbol} {which}: {reason}; {cause}")
+
+            setting = changed(job.probed.run_values[0], k, size)
+            if self.open:
+                why = job.parting(job.probed.sizes_at(setting)) or reason
+                self.add(job, setting, places, True, f"{symbol} = {size}", why, refuse)
+            else:
+                refuse(f"there are {MOST_PROGRAMS} programs in the file")
 
     def above(self, job: Any, k: int, most: int, size: int) -> bool:
         """A branch for the sizes of symbol k above `most`, from an example of `size`."""
@@ -113,7 +131,7 @@ class Branches:
 
         setting = changed(probed.run_values[0], k, size)
         branch = self.add(job, setting, places, False, f"{symbol} = {most + 1} and more", why, refuse)
-        branch.above = True
+        branch.above, branch.symbol = True, symbol
         branch.job.fixes.minimum.update(dict.fromkeys(places, most + 1))
         return True
 
@@ -201,6 +219,9 @@ class Branches:
         if branch is not None and branch.above and not job.open_above(branch.places):
             self.drop(job, "that program has a largest size too")
             return False
+        if branch is not None and branch.rest is not None and job.is_fixed(branch.places):
+            branch.rest()
+            branch.rest = None
         return branch is not None
 
     def branch_of(self, job: Any) -> Branch | None:
@@ -257,12 +278,21 @@ class Branches:
             contract.notes += [f"where {where}: {note}" for note in branch.job.own_notes()]
 
     def where(self, branch: Branch) -> str:
-        """A call of generation is known by the sizes that are fixed in its program."""
-        shapes = branch.job.probed.shapes
-        fixed = [
-            f"{s} = {shapes[leaf][axis]}" for s, (leaf, axis) in self.places.items() if shapes[leaf][axis].isdigit()
-        ]
-        return shown(fixed) if branch.step and fixed else branch.words
+        """In words: the sizes that the program turned out to be for."""
+        probed = branch.job.probed
+        if branch.step:  # a call of generation is known by what is fixed in its program
+            fixed = {name: probed.shapes[leaf][axis] for name, (leaf, axis) in self.places.items()}
+            words = [f"{name} = {size}" for name, size in fixed.items() if size.isdigit()]
+            return shown(words) if words else branch.words
+        if not branch.symbol:
+            return branch.words
+        outer = branch.words[: branch.words.rindex(branch.symbol)]
+        leaf, axis = branch.places[0]
+        symbol = next((s for s in probed.symbols if s.name == probed.shapes[leaf][axis]), None)
+        if symbol is None:
+            return f"{outer}{branch.symbol} = {probed.shapes[leaf][axis]}"
+        least, most = branch.job.fixes.range_of(probed, symbol)
+        return f"{outer}{branch.symbol} = {least} " + ("and more" if most >= LARGEST else f"to {most}")
 
     def with_sizes(self, job: Any, rows: list[dict]) -> list[dict]:
         """Rows of a program's verification, with the sizes of the file's symbols."""

@@ -26,7 +26,7 @@ from fairlead.report.failure import explain
 from fairlead.report.record import record_of
 from fairlead.request import DEFAULT_OPSET, check_request
 from fairlead.runtime_check import OnnxSession
-from fairlead.verification import Verification
+from fairlead.verification import BRANCH_SETTINGS, Verification
 
 
 @dataclass
@@ -366,6 +366,9 @@ class _Export:
         symbols = [s for s in self.probed.symbols if s.name in names]
         return bool(symbols) and all(s.max >= LARGEST and not s.other_above for s in symbols)
 
+    def is_fixed(self, places: list[tuple[int, int]]) -> bool:
+        return all(self.probed.shapes[leaf][axis].isdigit() for leaf, axis in places)
+
     def stuck_in_generation(self) -> bool:
         """Whether a cache, or the number of new tokens, has a fixed size because the model branches on it."""
         if self.call.named.get(CACHE) is None or self.probed is None:
@@ -572,11 +575,20 @@ class _Export:
     def verify(self, contract: Contract, calls: list[Call]) -> list[dict]:
         """The file at the calls of the user and at unseen sizes, of every program that it holds."""
         rows: list[dict] = []
+        opened: list = []  # one session for all of them
+
+        def open_once(path: str):
+            if not opened:
+                opened.append(self.open(path))
+            return opened[0]
+
         for job in reversed(self.branching.jobs):  # the example's program last: what it says is the contract's
             verification = Verification(
                 self.model, calls if job is self else job.calls, job.probed, self.input_names, self.solved.names,
-                contract, self.options["tolerance"], self.path if self.final else "", self.runtime, self.open,
+                contract, self.options["tolerance"], self.path if self.final else "", self.runtime, open_once,
             )  # fmt: skip
+            if job is not self:
+                verification.unseen = BRANCH_SETTINGS
             try:
                 found = verification.run(self.staged.path, job.session)
             except _core.FairleadError as error:

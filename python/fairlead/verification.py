@@ -24,6 +24,7 @@ from fairlead.record.state import ModelState
 from fairlead.runtime_check import TOLERANCE, OnnxSession, compare, eager
 
 CHECKED_SETTINGS = 3
+BRANCH_SETTINGS = 2  # of a further program, beside its example
 CHOSEN = ("unseen", "branch")  # rows of sizes that were made up; a branch is another program of the file
 ROUNDING = 10  # times the tolerance: as far as an ill-conditioned model may be off, if eager itself is
 
@@ -51,6 +52,7 @@ class Verification:
     path: str  # the final name, for messages; empty where the model stays in memory
     runtime: str = "ONNX Runtime"
     open: Callable[[str], Any] = OnnxSession  # what runs the staged file
+    unseen: int = CHECKED_SETTINGS  # settings to check
 
     def run(self, staged: str, recording: RecordingSession) -> list[dict]:
         """One row per call that was checked; the contract is told. Raises where one differs."""
@@ -64,7 +66,7 @@ class Verification:
         self.state = ModelState(self.model)
         rows: list[dict] = []
         for setting in self.settings():
-            if setting.kind == "unseen" and sum(r["kind"] == "unseen" for r in rows) >= CHECKED_SETTINGS:
+            if setting.kind == "unseen" and sum(r["kind"] == "unseen" for r in rows) >= self.unseen:
                 break
             row = self.check(session, setting)
             if row is None:
