@@ -335,7 +335,7 @@ class _Export:
 
     def staged_run(self, calls: list[Call], start: float) -> ExportResult:
         self.probed = None
-        with RecordingSession(self.model) as session:
+        with RecordingSession(self.model, self.rolls) as session:
             self.session = session
             self.sizes_of, self.partings = {}, []
             with self.progress.stage("probe", "probing which dimensions may vary"):
@@ -373,6 +373,7 @@ class _Export:
 
     suffix = ".onnx"
     runtime = "ONNX Runtime"
+    rolls = True  # Python loops over a size become loops of the file
     keep_writes = False  # what the model writes to inputs and buffers is part of the program
     made: dict[str, Any]  # fields of the result that `make` knows
 
