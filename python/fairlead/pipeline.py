@@ -20,10 +20,11 @@ from fairlead.fixes import Fixes, reason_of, setting_of
 from fairlead.inputs import Call, base_call, constants, normalise, other_floats, other_integers, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
+from fairlead.record.state import ModelState
 from fairlead.report.failure import explain
 from fairlead.report.record import record_of
 from fairlead.request import DEFAULT_OPSET, check_request
-from fairlead.runtime_check import OnnxSession
+from fairlead.runtime_check import OnnxSession, eager
 from fairlead.verification import Verification
 
 
@@ -171,6 +172,7 @@ class _Export:
         self.staged = None  # files without their final name: whatever happens, they are discarded
         self.fixes = Fixes()
         self.probed = self.session = None
+        self.flags = True  # the model is told that it is traced
         self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
         self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
 
@@ -212,10 +214,29 @@ class _Export:
         while True:
             try:
                 return self.staged_run(calls, start)
+            except _core.InvalidInput:
+                if not (self.flags and self.probed is None and self.runs_without_flags()):
+                    raise
+                self.flags = False
+                self.discard()
             except (_core.Diverged, _core.Unsolved, _core.Discrepancy) as error:
                 if self.options["dynamic_shapes"] is not None or self.options["strict"] or not self.learn(error):
                     raise
                 self.discard()
+
+    def runs_without_flags(self) -> bool:
+        """Whether the model itself accepts the example: one that only works where it finds a mask to be all ones, and
+        leaves it out, does not while it is told that it is traced."""
+        state = ModelState(self.model)
+        args, kwargs = self.call.with_tensors([t.clone() for t in self.call.tensors])
+        try:
+            eager(self.model, args, kwargs)
+        except Exception:  # whatever it is: the first error has said it
+            return False
+        finally:
+            state.restore()
+        self.fixes.notes.append("recorded as in plain eager: told that it is traced, the model refuses the example")
+        return True
 
     def learn(self, error: Exception) -> bool:
         """Fixes the dimensions that are to blame; False where none is."""
@@ -282,6 +303,17 @@ class _Export:
                 self.add_run(session, more, base, tensors)
         return more
 
+    def at_more_sizes(self, session: RecordingSession, probed, runs: Runs) -> Runs:
+        """More runs, one symbol at a time at further sizes: few runs do not tell a remainder from other forms."""
+        more = Runs(list(runs.numbers), list(runs.values))
+        for k, symbol in enumerate(probed.symbols):
+            for step in (1, 2, 4):
+                setting = list(probed.run_values[0])
+                setting[k] = symbol.tried[-1] + step
+                if setting[k] <= symbol.max:
+                    self.add_run(session, more, setting, self.tensors_at(probed.sizes_at(setting)))
+        return more
+
     def add_run(self, session: RecordingSession, runs: Runs, setting: list[int], tensors: list[torch.Tensor]) -> None:
         """Records one more run where the model accepts it and executes the same operators."""
         args, kwargs = self.call.with_tensors(tensors)
@@ -300,7 +332,14 @@ class _Export:
             )  # fmt: skip
 
         runs = self.runs(session, probed)
-        program = solved(runs)
+        try:
+            program = solved(runs)
+        except _core.Unsolved:
+            more = self.at_more_sizes(session, probed, runs)
+            if len(more.numbers) == len(runs.numbers):
+                raise
+            runs = more
+            program = solved(runs)
         if not any(kind == "read" for kind, *_ in program.assumptions):
             return program
         more = self.with_other_values(session, probed, runs)
@@ -336,7 +375,7 @@ class _Export:
 
     def staged_run(self, calls: list[Call], start: float) -> ExportResult:
         self.probed = None
-        with RecordingSession(self.model, self.rolls) as session:
+        with RecordingSession(self.model, self.rolls, self.flags) as session:
             self.session = session
             self.sizes_of, self.partings = {}, []
             with self.progress.stage("probe", "probing which dimensions may vary"):
