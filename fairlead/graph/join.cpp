@@ -224,29 +224,40 @@ class Joiner {
     Copier copy(pool(), symbols);
     // Dimensions of like inputs whose sizes are alike in every program are one symbol.
     std::map<std::tuple<std::string, std::size_t, std::vector<Expr>>, Expr> alike;
-    for (std::size_t k = 0; k < out_.inputs.size(); ++k) {
-      std::vector<Expr> shape;
-      for (std::size_t axis = 0; axis < input(lead(), k).shape.size(); ++axis) {
-        Expr size = copy(input(lead(), k).shape[axis]);
-        const auto agree = [&](const Part& part) {
-          return size != nullptr && agrees(part, k, axis, size);
-        };
-        if (!std::all_of(parts_.begin(), parts_.end(), agree)) {
-          std::vector<Expr> sizes;
-          for (const Part& part : parts_) sizes.push_back(input(part, k).shape[axis]);
-          const std::string& name = out_.values[out_.inputs[k]].name;
-          const auto [it, fresh] =
-              alike.try_emplace({without_digits(name), axis, std::move(sizes)}, nullptr);
-          if (fresh) it->second = known_size(k, axis);
-          if (it->second == nullptr) {
-            it->second = new_size(dim_name(k, axis), k, static_cast<int>(axis), 1);
-          }
-          size = it->second;
-        }
-        shape.push_back(size);
+    const auto joined_size = [&](std::size_t k, std::size_t axis) {
+      const Expr size = copy(input(lead(), k).shape[axis]);
+      const auto agree = [&](const Part& part) {
+        return size != nullptr && agrees(part, k, axis, size);
+      };
+      if (std::all_of(parts_.begin(), parts_.end(), agree)) return size;
+      std::vector<Expr> sizes;
+      for (const Part& part : parts_) sizes.push_back(input(part, k).shape[axis]);
+      const std::string& name = out_.values[out_.inputs[k]].name;
+      const auto [it, fresh] =
+          alike.try_emplace({without_digits(name), axis, std::move(sizes)}, nullptr);
+      if (fresh && !numbers(k, axis)) it->second = known_size(k, axis);
+      if (it->second == nullptr) {
+        it->second = new_size(dim_name(k, axis), k, static_cast<int>(axis), 1);
       }
-      out_.values[out_.inputs[k]].shape = std::move(shape);
+      return it->second;
+    };
+    // Numbers first: what they become may be part of a sum.
+    for (const bool first : {true, false}) {
+      for (std::size_t k = 0; k < out_.inputs.size(); ++k) {
+        auto& shape = out_.values[out_.inputs[k]].shape;
+        shape.resize(input(lead(), k).shape.size(), nullptr);
+        for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+          if (numbers(k, axis) == first) shape[axis] = joined_size(k, axis);
+        }
+      }
     }
+  }
+
+  // Whether every program has a number there: equal to another by chance, maybe, and therefore a
+  // condition of its own.
+  [[nodiscard]] bool numbers(std::size_t k, std::size_t axis) const {
+    return std::all_of(parts_.begin(), parts_.end(),
+                       [&](const Part& part) { return is_const(input(part, k).shape[axis]); });
   }
 
   // A symbol or the sum of two that a dimension is in every program (a mask as long as past and new

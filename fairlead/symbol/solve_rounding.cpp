@@ -136,10 +136,13 @@ void offer_quotients(Search& search, const Dividend& d, IntSpan v, const Roundin
   if (next >= low && next <= high && next != floor_e && next != ceiling_e) offer(next);
 }
 
-// v = (d + e)%k and v = (-d + e)%k.
-void offer_remainders(Search& search, const Dividend& d, std::int64_t largest) {
+// v = (d + e)%k and v = (-d + e)%k, also with k more: what is left after whole blocks, and the last
+// of these.
+void offer_remainders(Search& search, const Dividend& d, std::int64_t smallest,
+                      std::int64_t largest) {
   for (const std::int64_t k : divisors()) {
-    if (k <= largest) continue;
+    const std::int64_t more = smallest >= k ? k : 0;
+    if (k + more <= largest) continue;
     for (const std::int64_t sign : {1, -1}) {
       const auto gap = [&](std::size_t r) {
         return floor_modulo(search.observed[r] - sign * d.values[r], k);
@@ -152,9 +155,9 @@ void offer_remainders(Search& search, const Dividend& d, std::int64_t largest) {
       ExprPool& pool = search.pool;
       Expr inside =
           pool.add(pool.mul(dividend_expr(search, d), pool.constant(sign)), pool.constant(e));
-      const int bits =
-          d.bits + kRemainderBits + divisor_bits(k) + offset_bits(e) + (sign < 0 ? 100 : 0);
-      search.offer(pool.mod(inside, pool.constant(k)),
+      const int bits = d.bits + kRemainderBits + divisor_bits(k) + offset_bits(e) +
+                       (sign < 0 ? 100 : 0) + (more != 0 ? 100 : 0);
+      search.offer(pool.add(pool.mod(inside, pool.constant(k)), pool.constant(more)),
                    {bits, d.rows, 1U + (is_tiny(e) ? 0U : 1U), false});
     }
   }
@@ -239,7 +242,7 @@ void try_quotients(Search& search) {
   const auto [smallest, largest] = std::minmax_element(v.begin(), v.end());
   for (const Dividend& d : dividends) {
     for (const std::int64_t k : divisors()) offer_quotients(search, d, v, {k});
-    if (*smallest >= 0) offer_remainders(search, d, *largest);
+    if (*smallest >= 0) offer_remainders(search, d, *smallest, *largest);
   }
   // outer*(...) + shift: the outer factor divides every v - shift. Where every v is negative, as
   // where positions are counted down, the same of -v.
@@ -320,6 +323,42 @@ void try_quotient_products(Search& search) {
   }
 }
 
+// min(a*P + c, Q): the end of a block that the last one may not reach. The runs in which Q is not
+// the answer say what a and c are.
+void try_bounded_affine(Search& search, std::size_t p, std::size_t q, bool is_min) {
+  const IntSpan v = search.observed;
+  const IntSpan row = search.basis.values(p), limit = search.basis.values(q);
+  std::size_t first = v.size(), second = v.size(), free = 0;
+  for (std::size_t r = 0; r < v.size(); ++r) {
+    if (is_min ? v[r] > limit[r] : v[r] < limit[r]) return;
+    if (v[r] == limit[r]) continue;
+    ++free;
+    if (first == v.size()) {
+      first = r;
+    } else if (second == v.size() && row[r] != row[first]) {
+      second = r;
+    }
+  }
+  if (second == v.size() || free < 4 || free + 2 > v.size()) return;
+  const std::int64_t rise = v[second] - v[first], run = row[second] - row[first];
+  if (rise % run != 0) return;
+  const std::int64_t a = rise / run;
+  if (a == 0 || magnitude(a) > 4096) return;
+  const std::int64_t c = v[first] - a * row[first];
+  for (std::size_t r = 0; r < v.size(); ++r) {
+    const std::int64_t value = a * row[r] + c;
+    if (v[r] != (is_min ? std::min(value, limit[r]) : std::max(value, limit[r]))) return;
+  }
+  ExprPool& pool = search.pool;
+  const Expr affine =
+      pool.add(pool.mul(pool.constant(a), search.basis.expr(pool, p)), pool.constant(c));
+  const Expr bound = search.basis.expr(pool, q);
+  search.offer(is_min ? pool.min(affine, bound) : pool.max(affine, bound),
+               {search.basis[p].bits + search.basis[q].bits + kExtremumBits + coefficient_bits(a) +
+                    offset_bits(c),
+                search.rows({p, q}), (is_tiny(a) ? 0U : 1U) + (is_tiny(c) ? 0U : 1U), false});
+}
+
 // A bound must hold in some runs and not in others, and it must be seen to hold: a run that only
 // fixes a constant is no evidence for it.
 void try_extrema(Search& search) {
@@ -354,6 +393,11 @@ void try_extrema(Search& search) {
         search.offer(combine(pool.add(basis.expr(pool, i), pool.constant(c)), pool.constant(bound)),
                      {basis[i].bits + kExtremumBits + bound_bits + offset_bits(c), search.rows({i}),
                       is_tiny(c) ? 0U : 1U, false});
+      }
+      if (i < basis.count_up_to(1)) {
+        for (std::size_t j = 0; j < basis.count_up_to(1); ++j) {
+          if (i != j) try_bounded_affine(search, i, j, is_min);
+        }
       }
       for (std::size_t j = i + 1; j < end; ++j) {
         const IntSpan other = basis.values(j);

@@ -275,7 +275,23 @@ class Branches:
         for branch in self.held:
             where = self.where(branch)
             contract.notes.append(f"at {where} the model executes another program ({branch.why}): the file holds both")
-            contract.notes += [f"where {where}: {note}" for note in branch.job.own_notes()]
+            contract.notes += [f"where {where}: {note}" for note in branch.job.own_notes() + self.narrower(branch)]
+        own = self.narrower(None)
+        if own:
+            contract.notes.append("the example's program: " + "; ".join(own))
+
+    def narrower(self, branch: Branch | None) -> list[str]:
+        """Sizes that vary in the file and are fixed in a program (None: the example's) although they do not decide."""
+        if branch is not None and branch.step:
+            return []  # they are all in its words
+        job, decide = (self.root, []) if branch is None else (branch.job, branch.places)
+        said = []
+        for name, (leaf, axis) in self.places.items():
+            size = job.probed.shapes[leaf][axis]
+            if size.isdigit() and (leaf, axis) not in decide:
+                why = next((f.reason for f in job.probed.fixed if (f.leaf, f.axis) == (leaf, axis)), "")
+                said.append(f"{name} is {size} only" + (f", {job.fixes.fixed.get((leaf, axis), why)}" if why else ""))
+        return said
 
     def where(self, branch: Branch) -> str:
         """In words: the sizes that the program turned out to be for."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fairlead.dynamic_shapes import LARGEST, STATIC_REQUEST
+from fairlead.dynamic_shapes import AUTO, LARGEST, STATIC_REQUEST
 
 
 @dataclass
@@ -26,6 +26,7 @@ class Fixes:
     fixed: dict[tuple[int, int], str] = field(default_factory=dict)  # (leaf, axis) -> why
     minimum: dict[tuple[int, int], int] = field(default_factory=dict)
     maximum: dict[tuple[int, int], int] = field(default_factory=dict)
+    only: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)  # (leaf, axis) -> symbol, its one size
     notes: list[str] = field(default_factory=list)
     wrong: list[Wrong] = field(default_factory=list)  # settings to be solved for as well
     given_up: list[list[int]] = field(default_factory=list)  # those whose integers nothing explains
@@ -60,6 +61,8 @@ class Fixes:
         for (leaf, axis), maximum in self.maximum.items():
             kind, name, least, _ = asked[leaf][axis]
             asked[leaf][axis] = (kind, name, least, maximum)
+        for (leaf, axis), (name, size) in self.only.items():  # it cannot move, but may be part of a sum
+            asked[leaf][axis] = (AUTO, name, size, size)
         for leaf, axis in self.fixed:
             asked[leaf][axis] = STATIC_REQUEST
 

@@ -19,13 +19,14 @@ from fairlead.dynamic_shapes import LARGEST, limit, requests
 from fairlead.exported_program import ProgramExport, check_tracer, is_program
 from fairlead.fixes import Fixes, places_of, reason_of, setting_of
 from fairlead.generation_step import CACHE, TOKENS
-from fairlead.inputs import Call, base_call, constants, normalise, other_integers, resized
+from fairlead.inputs import Call, base_call, constants, normalise, other_floats, other_integers, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
+from fairlead.record.state import ModelState
 from fairlead.report.failure import explain
 from fairlead.report.record import record_of
 from fairlead.request import DEFAULT_OPSET, check_request
-from fairlead.runtime_check import OnnxSession
+from fairlead.runtime_check import OnnxSession, eager
 from fairlead.verification import BRANCH_SETTINGS, Verification
 
 
@@ -182,6 +183,7 @@ class _Export:
         self.staged = None  # files without their final name: whatever happens, they are discarded
         self.fixes = Fixes()
         self.probed = self.session = None
+        self.flags = True  # the model is told that it is traced
         self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
         self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
         self.parted_at: dict[tuple[int, int], int] = {}  # (leaf, axis) -> a size at which the model executes another
@@ -230,7 +232,11 @@ class _Export:
                 return self.staged_run(calls, start)
             except _core.FairleadError as error:
                 job = getattr(error, "job", self)
-                if not job.learns_from(error):
+                if job is self and isinstance(error, _core.InvalidInput):
+                    if not (self.flags and self.probed is None and self.runs_without_flags()):
+                        raise
+                    self.flags = False
+                elif not job.learns_from(error):
                     if job is self:
                         raise
                     self.branching.drop(job, error)
@@ -244,6 +250,20 @@ class _Export:
         if self.options["dynamic_shapes"] is not None or self.options["strict"] or not self.learn(error):
             return False
         self.solved = None
+        return True
+
+    def runs_without_flags(self) -> bool:
+        """Whether the model itself accepts the example: one that only works where it finds a mask to be all ones, and
+        leaves it out, does not while it is told that it is traced."""
+        state = ModelState(self.model)
+        args, kwargs = self.call.with_tensors([t.clone() for t in self.call.tensors])
+        try:
+            eager(self.model, args, kwargs)
+        except Exception:  # whatever it is: the first error has said it
+            return False
+        finally:
+            state.restore()
+        self.fixes.notes.append("recorded as in plain eager: told that it is traced, the model refuses the example")
         return True
 
     def learn(self, error: Exception) -> bool:
@@ -349,15 +369,16 @@ class _Export:
         up to the solved program."""
         made = _Export(self.model, self.inputs, self.path, self.options, self.progress)
         made.parent, made.branching, made.final = self, self.branching, self.final
-        made.call, made.calls = call, [call]
+        made.call, made.calls, made.flags = call, [call], self.flags
         if inherit:
             own = self.fixes
-            made.fixes = Fixes(dict(own.fixed), dict(own.minimum), dict(own.maximum))
+            made.fixes = Fixes(dict(own.fixed), dict(own.minimum), dict(own.maximum), dict(own.only))
         for place in places:
             made.fixes.minimum.pop(place, None)
             made.fixes.maximum.pop(place, None)
             if fixed:
-                made.fixes.fixed[place] = "this program is for that size"
+                leaf, axis = place
+                made.fixes.only[place] = (self.probed.shapes[leaf][axis], call.tensors[leaf].shape[axis])
         return made
 
     def open_above(self, places: list[tuple[int, int]]) -> bool:
@@ -399,14 +420,26 @@ class _Export:
         return runs
 
     def with_other_values(self, session: RecordingSession, probed, runs: Runs) -> Runs:
-        """More runs, with other integers in one input at a time: what the model reads from them becomes a symbol."""
+        """More runs, with other integers, or floats at other places, in one input at a time: what the model reads from
+        them becomes a symbol."""
         more = Runs(list(runs.numbers), list(runs.values))
         base = probed.run_values[0]
         for k, tensor in enumerate(self.tensors_at(probed.sizes_at(base))):
-            for other in other_integers(tensor):
+            for other in [*other_integers(tensor), *other_floats(tensor)]:
                 tensors = self.tensors_at(probed.sizes_at(base))
                 tensors[k] = other
                 self.add_run(session, more, base, tensors)
+        return more
+
+    def at_more_sizes(self, session: RecordingSession, probed, runs: Runs) -> Runs:
+        """More runs, one symbol at a time at further sizes: few runs do not tell a remainder from other forms."""
+        more = Runs(list(runs.numbers), list(runs.values))
+        for k, symbol in enumerate(probed.symbols):
+            for step in (1, 2, 4):
+                setting = list(probed.run_values[0])
+                setting[k] = symbol.tried[-1] + step
+                if setting[k] <= symbol.max:
+                    self.add_run(session, more, setting, self.tensors_at(probed.sizes_at(setting)))
         return more
 
     def add_run(self, session: RecordingSession, runs: Runs, setting: list[int], tensors: list[torch.Tensor]) -> None:
@@ -427,7 +460,14 @@ class _Export:
             )  # fmt: skip
 
         runs = self.runs(session, probed)
-        program = solved(runs)
+        try:
+            program = solved(runs)
+        except _core.Unsolved:
+            more = self.at_more_sizes(session, probed, runs)
+            if len(more.numbers) == len(runs.numbers):
+                raise
+            runs = more
+            program = solved(runs)
         if not any(kind == "read" for kind, *_ in program.assumptions):
             return program
         more = self.with_other_values(session, probed, runs)
@@ -468,7 +508,7 @@ class _Export:
             self.sizes_of, self.partings = {}, []
             with self.progress.stage("probe", "probing which dimensions may vary"):
                 while True:
-                    self.session = RecordingSession(self.model)
+                    self.session = RecordingSession(self.model, self.rolls, self.flags)
                     with self.session as session:
                         self.probed = self.probe(session, self.calls)
                     if not self.finds_boundary():
@@ -605,6 +645,7 @@ class _Export:
     suffix = ".onnx"
     runtime = "ONNX Runtime"
     several = True  # it may hold several programs, and choose by the sizes
+    rolls = True  # Python loops over a size become loops of the file
     keep_writes = False  # what the model writes to inputs and buffers is part of the program
     made: dict[str, Any]  # fields of the result that `make` knows
 

@@ -66,10 +66,10 @@ class Router(torch.nn.Module):
 
 
 class Rows(torch.nn.Module):
-    """A loop over rows: another program for each number of them."""
+    """A loop over rows whose steps are not alike: another program for each number of them."""
 
     def forward(self, x):
-        return torch.stack([row * 2 for row in x])
+        return torch.stack([row * 2 if k in (0, 1, 3, 6, 10) else row + 1 for k, row in enumerate(x)])
 
 
 class Reads(torch.nn.Module):

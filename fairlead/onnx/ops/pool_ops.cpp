@@ -121,6 +121,9 @@ void lower_max_pool(Lowering& b) {
   const bool batched = b.rank(0) == static_cast<int>(kCount) + 2;
   Val x = b.in(0, work);
   if (!batched) x = b.unsqueeze(x, {0});
+  // ONNX Runtime takes a Pad into the MaxPool behind it, and then pads with the lowest value
+  // whatever the Pad says; the largest of one stands between them.
+  if (b.made_by(x, "Pad")) x = b.op("Max", {x});
   const bool explicit_padding = hangs_over(w);
   if (explicit_padding) x = pad_windows(b, x, w, -std::numeric_limits<double>::infinity());
   Attributes attributes = {

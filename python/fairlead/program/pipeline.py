@@ -81,6 +81,7 @@ class ProgramExport(_Export):
     runtime = "PyTorch"
     several = False
     keep_writes = True
+    rolls = False  # a program of torch.export has no such loop
     flat = False  # the model's own arguments and results; True: tensors in the order of the contract
 
     def __init__(

@@ -126,10 +126,14 @@ class Outcome:
 
 
 class RecordingSession:
-    """Records runs of one model. Use as a context manager; leaving it restores model, torch and Transformers."""
+    """Records runs of one model. Use as a context manager; leaving it restores model, torch and Transformers.
 
-    def __init__(self, model: torch.nn.Module):
+    With `roll`, runs that only differ in how often they go through a loop are one program."""
+
+    def __init__(self, model: torch.nn.Module, roll: bool = False, flags: bool = True):
         self.model = model
+        self.roll = roll
+        self.flags = flags  # torch's "am I being traced" is yes
         self.muted = False
         if not _KEPT:
             _KEPT.update(kept_functions())
@@ -144,7 +148,7 @@ class RecordingSession:
 
     def __enter__(self):
         self._stack.enter_context(torch.no_grad())
-        self._stack.enter_context(tracing_switches(self.model))
+        self._stack.enter_context(tracing_switches(self.flags))
         return self
 
     def __exit__(self, *exc):
@@ -154,7 +158,7 @@ class RecordingSession:
         """Runs the model once and records it. Errors of the model are an outcome, not an exception."""
         inputs = list(get_leaf_tensors((list(args), kwargs)).values())
         core = self.core
-        core.begin(inputs, reference, keep)
+        core.begin(inputs, reference, keep, self.roll)
         modules = torch.nn.modules.module
         before = modules.register_module_forward_pre_hook(lambda module, _: core.enter(module))
         after = modules.register_module_forward_hook(lambda module, _, out: core.leave(), always_call=True)
@@ -170,7 +174,7 @@ class RecordingSession:
             leaves = list(get_leaf_tensors(outputs).values())
             run = core.end(leaves)
             if reference >= 0:
-                parted = core.difference(reference, run)
+                parted = core.difference(reference, run, self.roll)
                 if parted is not None:
                     return Outcome(parted=parted)
             visible = reference < 0 or not core.same_numbers(reference, run)
