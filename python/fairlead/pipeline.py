@@ -172,6 +172,7 @@ class _Export:
         self.staged = None  # files without their final name: whatever happens, they are discarded
         self.fixes = Fixes()
         self.probed = self.session = None
+        self.looked_at = Runs([], [])  # the runs that were solved last
         self.flags = True  # the model is told that it is traced
         self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
         self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
@@ -304,13 +305,15 @@ class _Export:
         return more
 
     def at_more_sizes(self, session: RecordingSession, probed, runs: Runs) -> Runs:
-        """More runs, one symbol at a time at further sizes: few runs do not tell a remainder from other forms."""
+        """More runs, one symbol at a time at further sizes: few runs do not tell a quotient or a remainder from other
+        forms, or of which symbol it is."""
         more = Runs(list(runs.numbers), list(runs.values))
         for k, symbol in enumerate(probed.symbols):
-            for step in (1, 2, 4):
-                setting = list(probed.run_values[0])
-                setting[k] = symbol.tried[-1] + step
-                if setting[k] <= symbol.max:
+            least, most = symbol.tried[0], symbol.tried[-1]
+            for size in (least * 3 // 4, least // 2 + 1, most + max(1, most // 8), most + 2):
+                if max(1, symbol.min) <= size <= symbol.max and size not in symbol.tried:
+                    setting = list(probed.run_values[0])
+                    setting[k] = size
                     self.add_run(session, more, setting, self.tensors_at(probed.sizes_at(setting)))
         return more
 
@@ -326,6 +329,7 @@ class _Export:
         """The solved program. Where it goes by values that were read, runs with other values are tried as well."""
 
         def solved(runs: Runs):
+            self.looked_at = runs
             return _core.build_program(
                 session.core, runs.numbers, [s.name for s in probed.symbols], runs.values,
                 self.input_names, probed.shapes, names, self.options["optimize"], self.keep_writes,
@@ -340,6 +344,10 @@ class _Export:
                 raise
             runs = more
             program = solved(runs)
+        else:
+            if program.fragile:
+                runs = self.at_more_sizes(session, probed, runs)
+                program = solved(runs)
         if not any(kind == "read" for kind, *_ in program.assumptions):
             return program
         more = self.with_other_values(session, probed, runs)
@@ -361,13 +369,13 @@ class _Export:
 
     def solved_without(self, fixed: set[int]) -> bool:
         """Whether the runs in which these symbols kept their sizes have an expression for every integer."""
-        probed, session = self.probed, self.session
-        base = probed.run_values[0]
-        keep = [r for r, values in enumerate(probed.run_values) if all(values[k] == base[k] for k in fixed)]
+        probed, session, runs = self.probed, self.session, self.looked_at
+        base = runs.values[0]
+        keep = [r for r, values in enumerate(runs.values) if all(values[k] == base[k] for k in fixed)]
         try:
             _core.build_program(
-                session.core, [probed.runs[r] for r in keep], [s.name for s in probed.symbols],
-                [probed.run_values[r] for r in keep], self.input_names, probed.shapes, self.names(session, probed),
+                session.core, [runs.numbers[r] for r in keep], [s.name for s in probed.symbols],
+                [runs.values[r] for r in keep], self.input_names, probed.shapes, self.names(session, probed),
             )  # fmt: skip
         except _core.FairleadError:
             return False
