@@ -91,6 +91,7 @@ def export(
     verify: bool = True,
     strict: bool = False,
     tolerance: float | None = None,
+    allow_random: bool = False,
     max_size: Mapping[str, int] | None = None,
     optimize: bool = True,
     notes: Sequence[str] = (),
@@ -113,6 +114,8 @@ def export(
     verify: run the file in ONNX Runtime and compare with eager at sizes that were never probed.
     strict: an assumption (a value the model read and that never varied) is an error.
     tolerance: largest difference allowed, scaled by max(1, |eager|); None: 1e-4 for float32, by dtype.
+    allow_random: outputs that differ from run to run, because the model draws random numbers, are no error: the file
+        draws anew at each run, and of such outputs only shapes and types are checked.
     max_size: the largest size of a symbol of the contract, {"sequence": 2048}: a bound for the contract and for formats
         that plan memory (.pte).
     optimize: simplify and fuse the program before it is lowered.
@@ -153,7 +156,7 @@ def target_of(path: Any) -> type[_Export]:
 
 def locals_of(values: dict) -> dict:
     names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
-             "max_size", "optimize", "notes", "shared_weights")  # fmt: skip
+             "allow_random", "max_size", "optimize", "notes", "shared_weights")  # fmt: skip
     return {name: values[name] for name in names}
 
 
@@ -174,6 +177,7 @@ class _Export:
         self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
         self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
 
+    @torch.random.fork_rng(devices=[])  # what the model draws while it is recorded is not missing afterwards
     def run(self) -> ExportResult:
         start = time.perf_counter()
         self.final = self.path is not None
@@ -189,6 +193,7 @@ class _Export:
             finally:
                 self.discard()
 
+    @torch.random.fork_rng(devices=[])
     def run_program(self, model: torch.nn.Module | None) -> ExportResult:
         """The second way in: a program that torch.export made, or is asked to make."""
         start = time.perf_counter()
@@ -354,7 +359,7 @@ class _Export:
                 calls = [self.call] + [c for c in calls if c is not self.call]
                 verification = Verification(
                     self.model, calls, probed, self.input_names, names, contract, self.options["tolerance"],
-                    self.path if self.final else "", self.runtime, self.open,
+                    self.path if self.final else "", self.runtime, self.open, self.options["allow_random"],
                 )  # fmt: skip
                 rows = verification.run(staged.path, session)
         record = record_of(self.model, contract, rows, probed)
