@@ -177,11 +177,11 @@ class _Export:
         self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
         self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
 
-    @torch.random.fork_rng(devices=[])  # what the model draws while it is recorded is not missing afterwards
     def run(self) -> ExportResult:
+        """Draws of the model while it is recorded and checked are not missing from the caller's generator."""
         start = time.perf_counter()
         self.final = self.path is not None
-        with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        with torch.random.fork_rng(devices=[]), self.folder() as folder:
             self.path = self.checked_path(self.path if self.final else f"{folder}/model{self.suffix}")
             calls = self.calls = normalise(self.model, self.inputs)
             self.call = base_call(calls)
@@ -193,12 +193,11 @@ class _Export:
             finally:
                 self.discard()
 
-    @torch.random.fork_rng(devices=[])
     def run_program(self, model: torch.nn.Module | None) -> ExportResult:
         """The second way in: a program that torch.export made, or is asked to make."""
         start = time.perf_counter()
         self.final = self.path is not None
-        with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        with torch.random.fork_rng(devices=[]), self.folder() as folder:
             self.path = check_request(model, self.path if self.final else f"{folder}/model.onnx", self.options)
             try:
                 found = ProgramExport(self).run(start)
@@ -207,6 +206,10 @@ class _Export:
         return ExportResult(
             path=self.path if self.final else "", timings=self.progress.timings, opset=self.options["opset"], **found
         )
+
+    def folder(self):
+        """Where a file goes that nobody named."""
+        return nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-")
 
     def discard(self) -> None:
         if self.staged is not None:

@@ -285,6 +285,7 @@ constexpr OpRow kRows[] = {
     {"aten.log2.default", lower_log_base<2>, "Log, Div in float64", ""},
     {"aten.logit.default", lower_logit, "Div, Log", ""},
     {"aten.nan_to_num.default", lower_nan_to_num, "Clip, IsNaN, Where", ""},
+    {"aten._neg_view.default", lower_neg, "Neg", ""},
     {"aten.neg.default", lower_neg, "Neg", ""},
     {"aten.positive.default", lower_same, "nothing", ""},
     {"aten.rad2deg.default", [](Lowering& b) { b.result(arg(b) * (180 / std::numbers::pi)); },
