@@ -21,10 +21,6 @@ NO_CASE = {
     "aten.to.prim_Device": "of TorchScript's graphs; PyTorch records it as to.device",
     "aten.to.prim_dtype": "of TorchScript's graphs; PyTorch records it as to.dtype",
     "aten.to.prim_other": "of TorchScript's graphs; PyTorch records nothing",
-    "higher_order.cond": "control flow of exported programs: test_exported_program.py",
-    "higher_order.map_impl": "control flow of exported programs: test_exported_program.py",
-    "higher_order.scan": "control flow of exported programs: test_exported_program.py",
-    "higher_order.while_loop": "control flow of exported programs: test_exported_program.py",
     "fairlead.tensor": "made by the solver from aten.lift_fresh, whose cases reach it",
 }
 

@@ -242,6 +242,7 @@ bool goes_by_parts(std::string_view op) {
       "index_put",
       "index_select",
       "lift_fresh",
+      "lift_fresh_copy",
       "masked_fill",
       "mean",
       "movedim",

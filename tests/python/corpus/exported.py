@@ -285,6 +285,9 @@ INSIDE = [
         RMS, lambda x, w: a._fused_rms_norm(x, [4], w, 1e-5)[0], f((3, 4), (4,), dtype=HALF), "float16", tolerance=1e-2
     ),
     case("aten._neg_view.default", lambda x: a._neg_view(x) + 1, f((3, 4))),
+    case("aten.lift_fresh_copy.default", lambda x: x + torch.tensor([1.0, 2.0, NAN, -INF]), f((3, 4))),
+    case("aten.lift_fresh_copy.default", lambda x: x * torch.tensor(3), steps, "int64"),
+    case("aten.lift_fresh_copy.default", lambda x: a.lift_fresh_copy(x), bits, "bool"),
     case("aten._neg_view.default", lambda x: torch.view_as_real(a._neg_view(x) * 2), c(3, 4), "complex"),
 ]
 
