@@ -21,7 +21,7 @@ import torch
 from fairlead._core import Discrepancy, Diverged, InvalidInput
 from fairlead.contract import Contract
 from fairlead.draws import RUNS, Draws, drawn_with, refusal
-from fairlead.inputs import Call, resized, rounded_otherwise, varied
+from fairlead.inputs import Call, moved, resized, rounded_otherwise, varied
 from fairlead.record.session import Outcome, RecordingSession
 from fairlead.record.state import ModelState
 from fairlead.runtime_check import TOLERANCE, OnnxSession, compare, eager
@@ -116,6 +116,8 @@ class Verification:
         plain = [resized(t, list(s)) for t, s in zip(self.calls[0].tensors, shapes, strict=True)]
         tensors = [varied(t, seed + k) for k, t in enumerate(plain)]
         tamer = [v if t.is_floating_point() else t for t, v in zip(plain, tensors, strict=True)]
+        if any(a["kind"] == "read" for a in self.contract.assumptions):
+            tensors = [moved(t) for t in tensors]  # a place that was read may be another one
         return Setting("unseen", ", ".join(f"{k} = {v}" for k, v in sizes.items()), tensors, sizes, tamer)
 
     def run_eager(self, args: tuple, kwargs: dict) -> list[torch.Tensor]:
@@ -259,8 +261,8 @@ class Verification:
         reads = [a for a in self.contract.assumptions if a["kind"] == "read"]
         cause = f" The model {reads[0]['what']} at {reads[0]['source']}: that assumption may be wrong." if reads else ""
         if self.draws:
-            cause = (
-                f" It draws with {drawn_with(self.contract.assumptions)}, and its outputs repeat: where it seeds a "
+            cause += (
+                f" It draws with {drawn_with(self.contract.assumptions)}, and this output repeats: where it seeds a "
                 "generator of its own, the file cannot draw the same. Draw ahead, and keep the numbers in a buffer."
             )
         return Discrepancy(

@@ -21,6 +21,7 @@ NO_CASE = {
     "aten.to.prim_Device": "of TorchScript's graphs; PyTorch records it as to.device",
     "aten.to.prim_dtype": "of TorchScript's graphs; PyTorch records it as to.dtype",
     "aten.to.prim_other": "of TorchScript's graphs; PyTorch records nothing",
+    "fairlead.loop": "Python loops that were rolled: test_loops.py",
     "fairlead.tensor": "made by the solver from aten.lift_fresh, whose cases reach it",
 }
 
