@@ -92,6 +92,7 @@ def export(
     verify: bool = True,
     strict: bool = False,
     tolerance: float | None = None,
+    allow_random: bool = False,
     max_size: Mapping[str, int] | None = None,
     optimize: bool = True,
     notes: Sequence[str] = (),
@@ -114,6 +115,8 @@ def export(
     verify: run the file in ONNX Runtime and compare with eager at sizes that were never probed.
     strict: an assumption (a value the model read and that never varied) is an error.
     tolerance: largest difference allowed, scaled by max(1, |eager|); None: 1e-4 for float32, by dtype.
+    allow_random: outputs that differ from run to run, because the model draws random numbers, are no error: the file
+        draws anew at each run, and of such outputs only shapes and types are checked.
     max_size: the largest size of a symbol of the contract, {"sequence": 2048}: a bound for the contract and for formats
         that plan memory (.pte).
     optimize: simplify and fuse the program before it is lowered.
@@ -154,7 +157,7 @@ def target_of(path: Any) -> type[_Export]:
 
 def locals_of(values: dict) -> dict:
     names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
-             "max_size", "optimize", "notes", "shared_weights")  # fmt: skip
+             "allow_random", "max_size", "optimize", "notes", "shared_weights")  # fmt: skip
     return {name: values[name] for name in names}
 
 
@@ -178,9 +181,10 @@ class _Export:
         self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
 
     def run(self) -> ExportResult:
+        """Draws of the model while it is recorded and checked are not missing from the caller's generator."""
         start = time.perf_counter()
         self.final = self.path is not None
-        with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        with torch.random.fork_rng(devices=[]), self.folder() as folder:
             self.path = self.checked_path(self.path if self.final else f"{folder}/model{self.suffix}")
             calls = self.calls = normalise(self.model, self.inputs)
             self.call = base_call(calls)
@@ -196,7 +200,7 @@ class _Export:
         """The second way in: a program that torch.export made, or is asked to make."""
         start = time.perf_counter()
         self.final = self.path is not None
-        with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        with torch.random.fork_rng(devices=[]), self.folder() as folder:
             self.path = check_request(model, self.path if self.final else f"{folder}/model.onnx", self.options)
             try:
                 found = ProgramExport(self).run(start)
@@ -205,6 +209,10 @@ class _Export:
         return ExportResult(
             path=self.path if self.final else "", timings=self.progress.timings, opset=self.options["opset"], **found
         )
+
+    def folder(self):
+        """Where a file goes that nobody named."""
+        return nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-")
 
     def discard(self) -> None:
         if self.staged is not None:
@@ -402,7 +410,7 @@ class _Export:
                 calls = [self.call] + [c for c in calls if c is not self.call]
                 verification = Verification(
                     self.model, calls, probed, self.input_names, names, contract, self.options["tolerance"],
-                    self.path if self.final else "", self.runtime, self.open,
+                    self.path if self.final else "", self.runtime, self.open, self.options["allow_random"],
                 )  # fmt: skip
                 rows = verification.run(staged.path, session)
         record = record_of(self.model, contract, rows, probed)
