@@ -94,6 +94,7 @@ def export(
     verify: bool = True,
     strict: bool = False,
     tolerance: float | None = None,
+    allow_random: bool = False,
     max_size: Mapping[str, int] | None = None,
     optimize: bool = True,
     notes: Sequence[str] = (),
@@ -116,6 +117,8 @@ def export(
     verify: run the file in ONNX Runtime and compare with eager at sizes that were never probed.
     strict: an assumption (a value the model read and that never varied) is an error.
     tolerance: largest difference allowed, scaled by max(1, |eager|); None: 1e-4 for float32, by dtype.
+    allow_random: outputs that differ from run to run, because the model draws random numbers, are no error: the file
+        draws anew at each run, and of such outputs only shapes and types are checked.
     max_size: the largest size of a symbol of the contract, {"sequence": 2048}: a bound for the contract and for formats
         that plan memory (.pte).
     optimize: simplify and fuse the program before it is lowered.
@@ -156,7 +159,7 @@ def target_of(path: Any) -> type[_Export]:
 
 def locals_of(values: dict) -> dict:
     names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
-             "max_size", "optimize", "notes", "shared_weights")  # fmt: skip
+             "allow_random", "max_size", "optimize", "notes", "shared_weights")  # fmt: skip
     return {name: values[name] for name in names}
 
 
@@ -183,6 +186,7 @@ class _Export:
         self.staged = None  # files without their final name: whatever happens, they are discarded
         self.fixes = Fixes()
         self.probed = self.session = None
+        self.looked_at = Runs([], [])  # the runs that were solved last
         self.flags = True  # the model is told that it is traced
         self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
         self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
@@ -193,9 +197,10 @@ class _Export:
         self.branching = Branches(self)
 
     def run(self) -> ExportResult:
+        """Draws of the model while it is recorded and checked are not missing from the caller's generator."""
         start = time.perf_counter()
         self.final = self.path is not None
-        with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        with torch.random.fork_rng(devices=[]), self.folder() as folder:
             self.path = self.checked_path(self.path if self.final else f"{folder}/model{self.suffix}")
             calls = self.calls = normalise(self.model, self.inputs)
             self.call = base_call(calls)
@@ -211,7 +216,7 @@ class _Export:
         """The second way in: a program that torch.export made, or is asked to make."""
         start = time.perf_counter()
         self.final = self.path is not None
-        with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        with torch.random.fork_rng(devices=[]), self.folder() as folder:
             self.path = check_request(model, self.path if self.final else f"{folder}/model.onnx", self.options)
             try:
                 found = ProgramExport(self).run(start)
@@ -220,6 +225,10 @@ class _Export:
         return ExportResult(
             path=self.path if self.final else "", timings=self.progress.timings, opset=self.options["opset"], **found
         )
+
+    def folder(self):
+        """Where a file goes that nobody named."""
+        return nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-")
 
     def discard(self) -> None:
         if self.staged is not None:
@@ -432,13 +441,15 @@ class _Export:
         return more
 
     def at_more_sizes(self, session: RecordingSession, probed, runs: Runs) -> Runs:
-        """More runs, one symbol at a time at further sizes: few runs do not tell a remainder from other forms."""
+        """More runs, one symbol at a time at further sizes: few runs do not tell a quotient or a remainder from other
+        forms, or of which symbol it is."""
         more = Runs(list(runs.numbers), list(runs.values))
         for k, symbol in enumerate(probed.symbols):
-            for step in (1, 2, 4):
-                setting = list(probed.run_values[0])
-                setting[k] = symbol.tried[-1] + step
-                if setting[k] <= symbol.max:
+            least, most = symbol.tried[0], symbol.tried[-1]
+            for size in (least * 3 // 4, least // 2 + 1, most + max(1, most // 8), most + 2):
+                if max(1, symbol.min) <= size <= symbol.max and size not in symbol.tried:
+                    setting = list(probed.run_values[0])
+                    setting[k] = size
                     self.add_run(session, more, setting, self.tensors_at(probed.sizes_at(setting)))
         return more
 
@@ -454,6 +465,7 @@ class _Export:
         """The solved program. Where it goes by values that were read, runs with other values are tried as well."""
 
         def solved(runs: Runs):
+            self.looked_at = runs
             return _core.build_program(
                 session.core, runs.numbers, [s.name for s in probed.symbols], runs.values,
                 self.input_names, probed.shapes, names, self.options["optimize"], self.keep_writes,
@@ -468,6 +480,10 @@ class _Export:
                 raise
             runs = more
             program = solved(runs)
+        else:
+            if program.fragile:
+                runs = self.at_more_sizes(session, probed, runs)
+                program = solved(runs)
         if not any(kind == "read" for kind, *_ in program.assumptions):
             return program
         more = self.with_other_values(session, probed, runs)
@@ -489,13 +505,13 @@ class _Export:
 
     def solved_without(self, fixed: set[int]) -> bool:
         """Whether the runs in which these symbols kept their sizes have an expression for every integer."""
-        probed, session = self.probed, self.session
-        base = probed.run_values[0]
-        keep = [r for r, values in enumerate(probed.run_values) if all(values[k] == base[k] for k in fixed)]
+        probed, session, runs = self.probed, self.session, self.looked_at
+        base = runs.values[0]
+        keep = [r for r, values in enumerate(runs.values) if all(values[k] == base[k] for k in fixed)]
         try:
             _core.build_program(
-                session.core, [probed.runs[r] for r in keep], [s.name for s in probed.symbols],
-                [probed.run_values[r] for r in keep], self.input_names, probed.shapes, self.names(session, probed),
+                session.core, [runs.numbers[r] for r in keep], [s.name for s in probed.symbols],
+                [runs.values[r] for r in keep], self.input_names, probed.shapes, self.names(session, probed),
             )  # fmt: skip
         except _core.FairleadError:
             return False
@@ -626,6 +642,7 @@ class _Export:
             verification = Verification(
                 self.model, calls if job is self else job.calls, job.probed, self.input_names, self.solved.names,
                 contract, self.options["tolerance"], self.path if self.final else "", self.runtime, open_once,
+                self.options["allow_random"],
             )  # fmt: skip
             if job is not self:
                 verification.unseen = BRANCH_SETTINGS
