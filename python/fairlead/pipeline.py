@@ -253,6 +253,8 @@ class _Export:
 
     def learns_from(self, error: Exception) -> bool:
         """Whether something was learnt that makes another try worth it. What the user said is not changed."""
+        if isinstance(error, _core.Unsupported):
+            return self.keeps_example(error)
         if not isinstance(error, (_core.Diverged, _core.Unsolved, _core.Discrepancy)):
             return False
         self.keeps_probed = self.several
@@ -260,6 +262,16 @@ class _Export:
             return False
         self.solved = None
         return True
+
+    def keeps_example(self, error: Exception) -> bool:
+        """A program that cannot be written, and is not the example's but that of larger sizes than its 1: those are
+        left."""
+        probed = self.probed
+        if not self.several or self.options["dynamic_shapes"] is not None or not probed or not probed.base_parted:
+            return False
+        learnt = [self.fixes.fix(probed, k, reason_of(error)) for k in ones_in(probed, self.call.tensors)]
+        self.solved, self.keeps_probed = None, False
+        return any(learnt)
 
     def runs_without_flags(self) -> bool:
         """Whether the model itself accepts the example: one that only works where it finds a mask to be all ones, and

@@ -113,6 +113,20 @@ TEST_CASE("sizes that are numbers in every program become symbols where they dif
   CHECK(joined.nodes[1].bodies[1].nodes[0].op == "higher_order.cond");
 }
 
+TEST_CASE("what two programs computed from weights alone is one constant where it is equal") {
+  const std::string text =
+      "symbol n: size = %0[0]\ninput %0 \"x\": float32[n]\nconstant %1: float32[2]\n"
+      "%2: float32[n] = aten.take.default(%1, %0)\noutput \"y\" = %2\n";
+  Graph a = parse_graph(text), b = parse_graph(text), c = parse_graph(text);
+  const std::vector<float> one = {1, 2}, same = {1, 2}, other = {1, 3};
+  a.constants[0].data = reinterpret_cast<const std::byte*>(one.data());
+  b.constants[0].data = reinterpret_cast<const std::byte*>(same.data());
+  c.constants[0].data = reinterpret_cast<const std::byte*>(other.data());
+  const std::vector<JoinPart> parts = {
+      {&a, {{"n", 1, 4}}}, {&b, {{"n", 5, 9}}}, {&c, {{"n", 10, kAny}}}};
+  CHECK(join(parts).constants.size() == 2);
+}
+
 TEST_CASE("a sum stays a sum where it is right for both, and sizes that data decides stay inside") {
   SUBCASE("the longer program lends its names") {
     Graph with_new = graph_of(

@@ -145,6 +145,22 @@ def test_a_program_that_cannot_be_written_is_left_out_with_its_reason(tmp_path):
         agrees(model, path, (2, 1, 64))
 
 
+class RefusedMany(Pair):
+    def forward(self, x):
+        if x.shape[1] > 1:
+            return torch.linalg.eigvals(x[0, :, :4].mT @ x[0, :, :4]).real + self.first(x).sum()
+        return self.first(x).sum((1, 2))[:, None]
+
+
+def test_an_example_of_one_step_keeps_its_program_where_the_other_cannot_be_written(tmp_path):
+    model, path = RefusedMany().eval(), tmp_path / "m.onnx"
+    result = fairlead.export(model, (torch.randn(3, 1, 64),), path)
+    agrees(model, path, (2, 1, 64))
+    assert result.contract.inputs[0]["shape"][1] == "1"
+    with pytest.raises(Exception, match="Got invalid dimensions"):
+        agrees(model, path, (2, 2, 64))
+
+
 class Steps(torch.nn.Module):
     """A cache that is written in place: one token goes to its place, several fill it from the start."""
 
