@@ -19,11 +19,15 @@ ProbeResult Prober::run() {
                 "[export] Expected an example call that the model accepts, but the model raised " +
                     example.reason + ". Check the inputs against the model's forward.");
   }
+  example_ = Clock::now() - start_;
   reference_ = example.run;
   keep(base_, example.run);
+  exploring_ =
+      std::none_of(groups_.begin(), groups_.end(), [](const Group& g) { return g.required; });
   leave_ones();
   for (std::size_t g = 0; g < groups_.size(); ++g) explore(g);
   for (std::size_t g = 0; g < groups_.size(); ++g) split(g);
+  exploring_ = false;
   drop_runs_of_fixed();
   confirm();
   if (std::any_of(groups_.begin(), groups_.end(),
@@ -133,12 +137,23 @@ bool Prober::contains(const std::vector<Place>& places, const Place& p) {
 
 TrialResult Prober::attempt(const Sizes& sizes, int reference) {
   // What was tried once has the same answer again.
+  if (exploring_ && late() && !answers_.contains({reference, sizes})) {
+    TrialResult none;
+    none.reason = "not tried, because trying other sizes took too long";
+    return none;
+  }
   const auto [it, fresh] = answers_.try_emplace({reference, sizes});
   if (fresh) {
     ++trials_;
     it->second = trial_(sizes, reference);
   }
   return it->second;
+}
+
+// Not by the clock alone: a model that is slow at its own sizes is given more time.
+bool Prober::late() const {
+  const std::chrono::duration<double> elapsed = Clock::now() - start_ - 100 * example_;
+  return elapsed.count() > request_.patience;
 }
 
 void Prober::keep(const Sizes& sizes, int run) {

@@ -50,6 +50,9 @@ struct Leaf {
 struct ProbeRequest {
   std::vector<Leaf> leaves;
   std::vector<Sizes> calls;  // observed calls, at least one; the first is the base
+  // Seconds to explore for, besides a hundred runs of the example. What is not tried by then stays
+  // as it is, and says so; there is no end where the user asks for a dimension to be dynamic.
+  double patience = 60;
 };
 
 struct TrialResult {

@@ -1,6 +1,7 @@
 // The prober: its groups and stages. Several sources serve it, one per concern.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -44,6 +45,7 @@ class Prober {
   ProbeResult run();
 
  private:
+  using Clock = std::chrono::steady_clock;
   using Answers = std::map<std::pair<int, Sizes>, TrialResult>;
 
   // Once more with what was answered before, at the sizes of the example.
@@ -83,6 +85,7 @@ class Prober {
       const std::vector<Place>& places) const;
   static bool contains(const std::vector<Place>& places, const Place& p);
   TrialResult attempt(const Sizes& sizes, int reference);
+  [[nodiscard]] bool late() const;
   static void put(Sizes& sizes, const Group& group, std::int64_t size);
   [[nodiscard]] std::int64_t size_in(const Sizes& sizes, const Group& group) const;
   void settle(Sizes& sizes) const;
@@ -154,6 +157,9 @@ class Prober {
   bool visible_ = false;
   bool supposed_rest_ = false;  // the last supposed sum left a rest behind
   bool may_shrink_ = true;
+  bool exploring_ = false;
+  Clock::time_point start_ = Clock::now();
+  Clock::duration example_{};  // how long its run took
   Answers answers_;
 };
 

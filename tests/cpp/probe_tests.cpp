@@ -5,6 +5,7 @@
 
 #include <random>
 #include <set>
+#include <thread>
 
 #include "fairlead/probe/names.h"
 #include "fairlead/probe/sizes.h"
@@ -304,6 +305,28 @@ TEST_CASE("a large example is probed with a small batch") {
   result = model.probe();
   CHECK(shapes_text(model, result) == "pixel_values[13, 3, height, width]");
   CHECK(result.fixed[0].size == 13);
+}
+
+TEST_CASE("what takes too long to try stays as it is") {
+  ProbeRequest request;
+  request.leaves = {{"x", std::vector<DimRequest>(3)}};
+  request.calls = {{{4, 6, 10}}};
+  request.patience = 0;
+  int runs = 0;
+  const Trial slow = [&](const Sizes&, int reference) {
+    if (reference >= 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    TrialResult result;
+    result.run = runs++;
+    return result;
+  };
+  const ProbeResult result = probe(request, slow);
+  CHECK(result.symbols.size() == 1);
+  REQUIRE(result.fixed.size() == 2);
+  CHECK(result.fixed[1].axis == 2);
+  CHECK(result.fixed[1].reason == "not tried, because trying other sizes took too long");
+  // Who asks for a dimension gets it, however long it takes.
+  request.leaves[0].requests[2].kind = DimRequest::Kind::kDynamic;
+  CHECK(probe(request, slow).symbols.size() == 3);
 }
 
 TEST_CASE("sizes of two groups that were equal are told apart after a division") {
