@@ -20,7 +20,7 @@ ProbeResult Prober::run() {
                     example.reason + ". Check the inputs against the model's forward.");
   }
   example_ = Clock::now() - start_;
-  reference_ = example.run;
+  first_ = reference_ = example.run;
   keep(base_, example.run);
   exploring_ =
       std::none_of(groups_.begin(), groups_.end(), [](const Group& g) { return g.required; });

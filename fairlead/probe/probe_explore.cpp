@@ -68,7 +68,7 @@ bool Prober::leave_one(std::size_t g, bool own_program, std::string& refusal) {
       taken_.insert(each.base);
     }
     if (own_program) {
-      reference_ = result.run;
+      first_ = reference_ = result.run;
       kept_.clear();  // earlier runs are another program
       moved_base_ = true;
     }
@@ -162,6 +162,7 @@ void Prober::shrink_base(std::size_t g) {
       put(base_, group, size);
       group.base = size;
       group.shrunk = true;
+      reference_ = attempt(base_, reference_).run;  // tried already: that run
     }
     return;
   }

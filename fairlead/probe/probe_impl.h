@@ -147,7 +147,8 @@ class Prober {
   const ProbeRequest& request_;
   const Trial& trial_;
   Sizes base_;
-  int reference_ = -1;
+  int reference_ = -1;  // the run at the base
+  int first_ = -1;      // the run of this program nearest to the example
   std::vector<Group> groups_;
   std::set<std::int64_t> taken_;
   std::vector<Kept> kept_;

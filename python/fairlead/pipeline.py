@@ -234,8 +234,7 @@ class _Export:
             blamed = [k for k, size in enumerate(ones) if size == 1]
         if isinstance(error, _core.Unsolved) and self.fixes.wrong:
             return self.fixes.give_up(probed)
-        values = getattr(error, "values", [])
-        if smallest or (values and blamed and all(values[k] < probed.symbols[k].tried[0] for k in blamed)):
+        if smallest:
             learnt = [self.fixes.raise_minimum(probed, k, size, reason) for k, size in self.smallest_alike(blamed)]
             return any(learnt)
         if isinstance(error, _core.Unsolved):

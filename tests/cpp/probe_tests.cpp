@@ -243,8 +243,12 @@ TEST_CASE("a part that no operator looks at stays with its like") {
   model.names = {"input_ids", "token_type_ids"};
   model.example = {{2, 7}, {2, 7}};
   model.seen = [](const Sizes& s) { return Sizes{s[0]}; };
-  const ProbeResult result = model.probe();
-  CHECK(shapes_text(model, result) == "input_ids[batch, sequence] token_type_ids[batch, sequence]");
+  CHECK(shapes_text(model, model.probe()) ==
+        "input_ids[batch, sequence] token_type_ids[batch, sequence]");
+  model.example = {{13, 701}, {13, 701}};  // large enough for a smaller batch
+  model.runs.clear();
+  CHECK(shapes_text(model, model.probe()) ==
+        "input_ids[batch, sequence] token_type_ids[batch, sequence]");
 }
 
 TEST_CASE("a mask that is too long is noticed by one that is too short") {
