@@ -271,6 +271,11 @@ Lowering::Lowering(const fairlead::Graph& graph, const LowerOptions& options)
     }
   });
   for (const ValueId id : graph.outputs) used_[id] = true;
+  // A value may be there only to be counted or read; an input whose sizes are read is not used.
+  for (std::size_t k = 0; k < graph.symbol_sources.size(); ++k) {
+    const ValueId id = graph.symbol_sources[k].value;
+    if (id != kNoValue && graph.pool->symbols()[k].kind != SymbolKind::kSize) used_[id] = true;
+  }
   count_weight_uses();
 }
 

@@ -320,6 +320,42 @@ void try_quotient_products(Search& search) {
   }
 }
 
+// min(a*P + c, Q): the end of a block that the last one may not reach. The runs in which Q is not
+// the answer say what a and c are.
+void try_bounded_affine(Search& search, std::size_t p, std::size_t q, bool is_min) {
+  const IntSpan v = search.observed;
+  const IntSpan row = search.basis.values(p), limit = search.basis.values(q);
+  std::size_t first = v.size(), second = v.size(), free = 0;
+  for (std::size_t r = 0; r < v.size(); ++r) {
+    if (is_min ? v[r] > limit[r] : v[r] < limit[r]) return;
+    if (v[r] == limit[r]) continue;
+    ++free;
+    if (first == v.size()) {
+      first = r;
+    } else if (second == v.size() && row[r] != row[first]) {
+      second = r;
+    }
+  }
+  if (second == v.size() || free < 4 || free + 2 > v.size()) return;
+  const std::int64_t rise = v[second] - v[first], run = row[second] - row[first];
+  if (rise % run != 0) return;
+  const std::int64_t a = rise / run;
+  if (a == 0 || magnitude(a) > 4096) return;
+  const std::int64_t c = v[first] - a * row[first];
+  for (std::size_t r = 0; r < v.size(); ++r) {
+    const std::int64_t value = a * row[r] + c;
+    if (v[r] != (is_min ? std::min(value, limit[r]) : std::max(value, limit[r]))) return;
+  }
+  ExprPool& pool = search.pool;
+  const Expr affine =
+      pool.add(pool.mul(pool.constant(a), search.basis.expr(pool, p)), pool.constant(c));
+  const Expr bound = search.basis.expr(pool, q);
+  search.offer(is_min ? pool.min(affine, bound) : pool.max(affine, bound),
+               {search.basis[p].bits + search.basis[q].bits + kExtremumBits + coefficient_bits(a) +
+                    offset_bits(c),
+                search.rows({p, q}), (is_tiny(a) ? 0U : 1U) + (is_tiny(c) ? 0U : 1U), false});
+}
+
 // A bound must hold in some runs and not in others, and it must be seen to hold: a run that only
 // fixes a constant is no evidence for it.
 void try_extrema(Search& search) {
@@ -354,6 +390,11 @@ void try_extrema(Search& search) {
         search.offer(combine(pool.add(basis.expr(pool, i), pool.constant(c)), pool.constant(bound)),
                      {basis[i].bits + kExtremumBits + bound_bits + offset_bits(c), search.rows({i}),
                       is_tiny(c) ? 0U : 1U, false});
+      }
+      if (i < basis.count_up_to(1)) {
+        for (std::size_t j = 0; j < basis.count_up_to(1); ++j) {
+          if (i != j) try_bounded_affine(search, i, j, is_min);
+        }
       }
       for (std::size_t j = i + 1; j < end; ++j) {
         const IntSpan other = basis.values(j);

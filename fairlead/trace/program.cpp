@@ -24,7 +24,8 @@ Program ProgramBuilder::build() {
     if (unsolved_.empty()) throw;  // otherwise it may only follow from the first fault
   }
   if (!unsolved_.empty()) throw Error(ErrorCode::kUnsolved, first_unsolved_, std::move(unsolved_));
-  check(program_.graph);
+  if (!request_.nested) check(program_.graph);
+  program_.symbols_met = new_symbols_;
   return std::move(program_);
 }
 
@@ -74,14 +75,20 @@ void ProgramBuilder::add_inputs() {
     const ValueId id = graph().add_value(run_.values[v].dtype, spec.shape, spec.name);
     graph().inputs.push_back(id);
     functional_.define_root(v, id);
+    if (!spec.solved) set_shape(id, v, nullptr);
   }
-  graph().find_symbol_sources();
+  if (request_.nested) {
+    graph().symbol_sources.resize(pool().symbols().size());
+  } else {
+    graph().find_symbol_sources();
+  }
 }
 
 void ProgramBuilder::add_operator() {
   const OpRecord& record = run_.ops[op_];
   const OpDef& def = vocabulary_.ops[record.op];
   hints_.clear();
+  if (def.name == kLoopOp) return add_loop(record);
   if (folds(record, def)) return;
 
   Node node;
@@ -207,6 +214,10 @@ Expr ProgramBuilder::new_symbol(std::string_view stem, SymbolKind kind,
   const Expr symbol = pool().symbol(std::string(stem) + "_" + std::to_string(new_symbols_++), kind);
   graph().symbol_sources.resize(pool().symbols().size());
   solver_.add_symbol(static_cast<SymbolId>(symbol->value), values);
+  for (std::size_t r = 0; r < values.size(); ++r) {
+    symbol_values_[r].resize(pool().symbols().size(), 0);
+    symbol_values_[r][static_cast<std::size_t>(symbol->value)] = values[r];
+  }
   return symbol;
 }
 
@@ -244,7 +255,19 @@ void ProgramBuilder::keep_write(RunValue v, ValueId target) {
 
 Program build_program(const ProgramRequest& request) {
   FAIRLEAD_CHECK(!request.runs.empty(), "no run was recorded");
-  return ProgramBuilder(request).build();
+  const Run& first = *request.runs.front();
+  const bool alike = std::all_of(request.runs.begin(), request.runs.end(), [&](const Run* run) {
+    return first_difference(first, *run) == kSameProgram;
+  });
+  if (alike || request.rolled != nullptr) return ProgramBuilder(request).build();
+  const std::optional<Rolled> rolled = roll(*request.vocabulary, request.runs);
+  if (!rolled) return ProgramBuilder(request).build();  // says where they part
+  ProgramRequest again = request;
+  again.vocabulary = &rolled->vocabulary;
+  again.rolled = &*rolled;
+  again.runs.clear();
+  for (const Run& run : rolled->runs) again.runs.push_back(&run);
+  return ProgramBuilder(again).build();
 }
 
 }  // namespace fairlead

@@ -12,9 +12,12 @@
 
 namespace fairlead {
 
+struct Rolled;
+
 struct InputSpec {
   std::string name;
   std::vector<Expr> shape;
+  bool solved = true;  // otherwise its shape is to be solved from the runs
 };
 
 // A value that the model read from a tensor and that never varied although inputs decide it.
@@ -35,6 +38,9 @@ struct ProgramRequest {
   // What the model writes to inputs and buffers becomes further outputs, listed in
   // Program::targets.
   bool keep_writes = false;
+  const Rolled* rolled = nullptr;  // where loops were rolled: their steps
+  bool nested = false;             // the steps of a loop: symbols come from the graph around it
+  int first_symbol = 0;            // the number of the first symbol that is met
 };
 
 struct Program {
@@ -43,6 +49,7 @@ struct Program {
   std::vector<std::string> written_inputs;  // inputs and buffers that the model writes
   std::vector<ValueId> targets;  // the inputs and constants that the last outputs are written to
   std::size_t ambiguous = 0;     // integers with a second simple answer
+  int symbols_met = 0;           // sizes that data decides and values read, so far
 };
 
 // Throws Error(kDiverged) where the runs are not one program, Error(kUnsolved) where an integer or

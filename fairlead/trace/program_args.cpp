@@ -1,6 +1,7 @@
 // Arguments: values, and integers and floats that are solved where they vary.
 #include <algorithm>
 #include <cmath>
+#include <functional>
 
 #include "fairlead/base/error.h"
 #include "fairlead/trace/fresh.h"
@@ -35,6 +36,10 @@ Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::s
     if (it->second == observed) return hint;
   }
   if (const auto it = sizes_.find(observed); it != sizes_.end()) return it->second;
+  // x[-n:]
+  std::vector<std::int64_t> negative(observed.size());
+  std::transform(observed.begin(), observed.end(), negative.begin(), std::negate<>());
+  if (const auto it = sizes_.find(negative); it != sizes_.end()) return pool().neg(it->second);
   const Solution solution = solver_.solve(observed, hints_);
   if (!solution.found()) {
     std::string seen;

@@ -13,6 +13,7 @@
 #include "fairlead/trace/data_sizes.h"
 #include "fairlead/trace/functional.h"
 #include "fairlead/trace/program.h"
+#include "fairlead/trace/roll.h"
 
 namespace fairlead {
 
@@ -24,7 +25,9 @@ class ProgramBuilder {
         run_(*request.runs.front()),
         solver_(*request.pool, request.symbols),
         functional_(program_.graph, run_.values.size()),
-        written_(run_.values.size(), false) {
+        written_(run_.values.size(), false),
+        symbol_values_(request.symbols),
+        new_symbols_(request.first_symbol) {
     program_.graph.pool = request.pool;
   }
 
@@ -66,6 +69,11 @@ class ProgramBuilder {
   Expr new_symbol(std::string_view stem, SymbolKind kind, const std::vector<std::int64_t>& values);
   void add_outputs();
   void keep_write(RunValue v, ValueId target);
+
+  // ---- loops ----------------------------------------------------------------------------------
+
+  void add_loop(const OpRecord& record);
+  Program solve_steps(const LoopSteps& loop, Expr number, const std::vector<ValueId>& invariants);
 
   // A number that nothing explains. The builder goes on as if it were known, so that one error
   // names them all.
@@ -111,6 +119,7 @@ class ProgramBuilder {
   std::vector<ErrorDetail> unsolved_;
   std::string first_unsolved_;
   std::size_t op_ = 0;
+  std::vector<std::vector<std::int64_t>> symbol_values_;  // by run, then SymbolId
   int new_symbols_ = 0;
 };
 

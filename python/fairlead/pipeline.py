@@ -338,7 +338,7 @@ class _Export:
     def staged_run(self, calls: list[Call], start: float) -> ExportResult:
         self.probed = None
         if self.session is None:
-            self.session = RecordingSession(self.model)
+            self.session = RecordingSession(self.model, self.rolls)
         with self.session as session:
             self.partings = []
             with self.progress.stage("probe", "probing which dimensions may vary"):
@@ -376,6 +376,7 @@ class _Export:
 
     suffix = ".onnx"
     runtime = "ONNX Runtime"
+    rolls = True  # Python loops over a size become loops of the file
     keep_writes = False  # what the model writes to inputs and buffers is part of the program
     made: dict[str, Any]  # fields of the result that `make` knows
 

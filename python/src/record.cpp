@@ -2,6 +2,7 @@
 #include <nanobind/stl/string.h>
 
 #include "fairlead/trace/parting.h"
+#include "fairlead/trace/roll.h"
 #include "recorder.h"
 
 namespace fairlead::python {
@@ -53,7 +54,8 @@ void init_record(nb::module_& m) {
       .def("set_modules", &Recorder::set_modules)
       .def("set_persistent", &Recorder::set_persistent)
       .def("is_persistent", &Recorder::is_persistent)
-      .def("begin", &Recorder::begin, "inputs"_a, "reference"_a = -1, "keep"_a = false)
+      .def("begin", &Recorder::begin, "inputs"_a, "reference"_a = -1, "keep"_a = false,
+           "roll"_a = false)
       .def("add", &Recorder::add, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none())
       .def("enter", &Recorder::enter)
       .def("leave", &Recorder::leave)
@@ -80,13 +82,17 @@ void init_record(nb::module_& m) {
              }
              return names;
            })
-      .def("difference",
-           [](const Recorder& r, int a, int b) -> nb::object {
-             const std::size_t op = first_difference(r.run(a), r.run(b));
-             if (op == kSameProgram) return nb::none();
-             return nb::make_tuple(op, describe(r.vocabulary(), r.run(a), op),
-                                   describe(r.vocabulary(), r.run(b), op));
-           })
+      .def(
+          "difference",
+          [](const Recorder& r, int a, int b, bool rolled) -> nb::object {
+            const std::size_t op = first_difference(r.run(a), r.run(b));
+            if (op == kSameProgram) return nb::none();
+            const Run* runs[] = {&r.run(a), &r.run(b)};
+            if (rolled && roll(r.vocabulary(), runs)) return nb::none();
+            return nb::make_tuple(op, describe(r.vocabulary(), r.run(a), op),
+                                  describe(r.vocabulary(), r.run(b), op));
+          },
+          "first"_a, "second"_a, "roll"_a = false)
       .def("parting", &parting_of, "first"_a, "second"_a, "context"_a = 6,
            "Both runs around the operator where they part, in words.")
       .def("same_numbers",

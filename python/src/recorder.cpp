@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "fairlead/base/error.h"
+#include "fairlead/trace/loops.h"
 
 namespace fairlead::python {
 
@@ -78,13 +79,14 @@ void Recorder::clear_known() {
   known_.clear();
 }
 
-void Recorder::begin(nb::list inputs, int reference, bool keep) {
+void Recorder::begin(nb::list inputs, int reference, bool keep, bool roll) {
   clear_known();
   run_ = std::make_unique<Run>();
   run_objects_.clear();
   module_stack_.assign(1, 0);
   reference_ = reference >= 0 ? runs_.at(static_cast<std::size_t>(reference)).get() : nullptr;
   keep_ = keep;
+  roll_ = roll;
   if (reference_ != nullptr) {
     run_->ops.reserve(reference_->ops.size());
     run_->items.reserve(reference_->items.size());
@@ -295,6 +297,10 @@ void Recorder::add(nb::handle func, nb::handle args, nb::handle kwargs, nb::hand
   record.result_count = static_cast<std::uint32_t>(run_->items.size()) - record.results;
   run_->ops.push_back(record);
   if (reference_ != nullptr && !same_operator(*reference_, *run_, run_->ops.size() - 1)) {
+    if (roll_ && may_be_loop(*reference_, *run_, run_->ops.size() - 1)) {
+      reference_ = nullptr;  // they are compared once the run is whole
+      return;
+    }
     PyErr_SetObject(parted_exception, nb::int_(run_->ops.size() - 1).ptr());
     throw nb::python_error();
   }

@@ -29,7 +29,8 @@ class Recorder {
   void set_persistent(nb::list tensors);  // (name, tensor) pairs: parameters and buffers
 
   // Starts a run on these input tensors. `reference` is the run to compare with, or -1.
-  void begin(nb::list inputs, int reference, bool keep);
+  // With `roll`, it may take another number of steps in a loop.
+  void begin(nb::list inputs, int reference, bool keep, bool roll);
   void add(nb::handle func, nb::handle args, nb::handle kwargs, nb::handle result);
   void enter(nb::handle module);
   void leave();
@@ -92,6 +93,7 @@ class Recorder {
   std::unique_ptr<Run> run_;
   const Run* reference_ = nullptr;
   bool keep_ = false;
+  bool roll_ = false;
   std::vector<nb::object> run_objects_;
   std::unordered_map<PyObject*, Known> known_;
   std::vector<std::uint32_t> module_stack_;

@@ -375,3 +375,13 @@ TEST_CASE("floats are constants, powers and roots of sizes") {
   CHECK(float_text(lab, [](double b, double s) { return std::exp(b) + std::log(s); }) == "nothing");
   CHECK(float_text(lab, [](double b, double) { return b > 2 ? INFINITY : 1.0; }) == "nothing");
 }
+
+TEST_CASE("the end of a block that the last one may not reach") {
+  // Steps of three over n, as the steps of a loop see them.
+  std::vector<Ints> runs;
+  for (const std::int64_t n : {7, 8, 11, 13}) {
+    for (std::int64_t step = 0; 3 * step < n; ++step) runs.push_back({n, step});
+  }
+  Lab lab({"n", "step"}, runs);
+  CHECK(lab.says("Min(3*step + 3, n)") == lab.normal("Min(3*step + 3, n)"));
+}

@@ -147,3 +147,10 @@ def test_strings_are_built_in_and_the_contract_says_so(tmp_path):
     torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": X.numpy()})[0]), X * 2)
     with pytest.raises(fairlead.InvalidInput, match="mode = double in call 0 and plain in call 1"):
         fairlead.export(Modes().eval(), [{"x": X, "mode": "double"}, {"x": X, "mode": "plain"}], tmp_path / "m.onnx")
+
+
+def test_parts_of_a_tensor_that_are_only_read(tmp_path):
+    """x[tuple(place)] with a place that values decide."""
+    torch.manual_seed(0)
+    others = [(torch.randn(rows, 7),) for rows in (1, 3, 9)]
+    agree_at(lambda x: x[tuple((x == x.max()).nonzero()[0])] * 2, (torch.randn(5, 7),), others, tmp_path)

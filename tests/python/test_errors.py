@@ -76,16 +76,17 @@ def test_a_branch_on_a_size_bounds_the_dimension_and_the_contract_quotes_the_lin
 
 
 def loop_over_a_size(x):
-    return torch.stack([row * 2 for row in x])
+    unlike = (0, 1, 3, 6, 10, 15)  # no period: the steps cannot be rolled
+    return torch.stack([row * 2 if k in unlike else row + 1 for k, row in enumerate(x)])
 
 
-def test_a_loop_over_a_size_fixes_the_dimension_and_the_contract_quotes_the_line(tmp_path):
+def test_a_loop_of_unlike_steps_fixes_the_dimension_and_the_contract_quotes_the_line(tmp_path):
     model = Fn(loop_over_a_size)
     with untouched(model):
         result = fairlead.export(model, (X,), tmp_path / "model.onnx")
     assert result.contract.inputs[0]["shape"] == ["3", "x_dim_1"]
     (fixed,) = result.contract.fixed
-    line = line_of(loop_over_a_size, "row * 2")
+    line = line_of(loop_over_a_size, "enumerate(x)")
     assert (
         fixed["reason"] == f"the model executes aten.unbind.int at {line} where it executed aten.unbind.int at {line}"
     )

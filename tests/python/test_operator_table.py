@@ -31,6 +31,7 @@ NO_CASE = {
     "higher_order.map_impl": "control flow of exported programs: test_exported_program.py",
     "higher_order.scan": "control flow of exported programs: test_exported_program.py",
     "higher_order.while_loop": "control flow of exported programs: test_exported_program.py",
+    "fairlead.loop": "Python loops that were rolled: test_loops.py",
     "fairlead.tensor": "made by the solver from aten.lift_fresh, whose cases reach it",
 }
 

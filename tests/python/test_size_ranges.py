@@ -80,7 +80,7 @@ class Masked(torch.nn.Module):
 
     def forward(self, x, mask):
         rows = torch.arange(x.shape[0])
-        steps = [x[k].sum() for k in range(x.shape[0])]
+        steps = [x[k].sum() if k in (0, 1, 3, 6, 10) else x[k].prod() for k in range(x.shape[0])]  # no two alike
         return x * mask[rows], torch.stack(steps)
 
 

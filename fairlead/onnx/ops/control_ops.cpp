@@ -99,8 +99,31 @@ void lower_scan(Lowering& b) { lower_over(b, b.ins(0), b.ins(1)); }
 // higher_order.map_impl(xs), along the first dimension
 void lower_map(Lowering& b) { lower_over(b, {}, b.ins(0)); }
 
+// fairlead.loop(steps, carried): the body's parameters are the number of the step and what is
+// carried; what it collects comes behind that, joined along a new first dimension
+void lower_loop(Lowering& b) {
+  const std::vector<Dtype> dtypes = result_dtypes(b);
+  const Body& step = b.node().bodies.at(0);
+  Inputs inputs = {b.size_scalar(b.integer(0)), b.scalar(1, Dtype::kBool)};
+  std::vector<TensorInfo> parameters = {{"", Dtype::kInt64, Shape{}}, {"", Dtype::kBool, Shape{}}};
+  for (const Val v : b.ins(1)) {
+    const Dtype d = dtypes.at(inputs.size() - 2);
+    inputs.push_back(b.cast(v, d));
+    parameters.push_back({"", d, std::nullopt});
+  }
+  const auto body = b.body(std::move(parameters), [&](const Inputs& in) {
+    Inputs values = {in[0]};
+    values.insert(values.end(), in.begin() + 2, in.end());
+    Inputs out = {in[1]};
+    for (const Val v : cast_all(b, b.inline_body(step, values), dtypes)) out.push_back(v);
+    return out;
+  });
+  set_results(b, b.ops("Loop", inputs, dtypes, {graph_attr("body", body)}));
+}
+
 // clang-format off
 constexpr OpRow kControlOps[] = {
+    {"fairlead.loop",           lower_loop,       "Loop", "a Python loop whose number of steps follows from a size"},
     {"higher_order.cond",       lower_cond,       "If",   ""},
     {"higher_order.map_impl",   lower_map,        "Scan", ""},
     {"higher_order.scan",       lower_scan,       "Scan", ""},

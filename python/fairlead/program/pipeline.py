@@ -80,6 +80,7 @@ class ProgramExport(_Export):
     suffix = ".pt2"
     runtime = "PyTorch"
     keep_writes = True
+    rolls = False  # a program of torch.export has no such loop
     flat = False  # the model's own arguments and results; True: tensors in the order of the contract
 
     def __init__(

@@ -48,8 +48,10 @@ def dims_of(item: Any) -> int | None:
 
 
 def getitem(tensor: torch.Tensor, index: Any) -> torch.Tensor:
-    tensor, index = cut(tensor, index)
-    return tensor[index]
+    left, rest = cut(tensor, index)
+    if left is not tensor and all(item is Ellipsis or (type(item) is slice and item == slice(None)) for item in rest):
+        return left  # nothing remains; x[:, 3:6], in the next step of a loop, is one operator, too
+    return left[rest]
 
 
 def setitem(tensor: torch.Tensor, index: Any, value: Any) -> None:

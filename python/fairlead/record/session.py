@@ -126,10 +126,13 @@ class Outcome:
 
 
 class RecordingSession:
-    """Records runs of one model. Use as a context manager; leaving it restores model, torch and Transformers."""
+    """Records runs of one model. Use as a context manager; leaving it restores model, torch and Transformers.
 
-    def __init__(self, model: torch.nn.Module):
+    With `roll`, runs that only differ in how often they go through a loop are one program."""
+
+    def __init__(self, model: torch.nn.Module, roll: bool = False):
         self.model = model
+        self.roll = roll
         self.muted = False
         if not _KEPT:
             _KEPT.update(kept_functions())
@@ -154,7 +157,7 @@ class RecordingSession:
         """Runs the model once and records it. Errors of the model are an outcome, not an exception."""
         inputs = list(get_leaf_tensors((list(args), kwargs)).values())
         core = self.core
-        core.begin(inputs, reference, keep)
+        core.begin(inputs, reference, keep, self.roll)
         modules = torch.nn.modules.module
         before = modules.register_module_forward_pre_hook(lambda module, _: core.enter(module))
         after = modules.register_module_forward_hook(lambda module, _, out: core.leave(), always_call=True)
@@ -170,7 +173,7 @@ class RecordingSession:
             leaves = list(get_leaf_tensors(outputs).values())
             run = core.end(leaves)
             if reference >= 0:
-                parted = core.difference(reference, run)
+                parted = core.difference(reference, run, self.roll)
                 if parted is not None:
                     return Outcome(parted=parted)
             visible = reference < 0 or not core.same_numbers(reference, run)

@@ -1,0 +1,188 @@
+// A rolled loop: its steps are solved like runs, with the number of the step as one more symbol,
+// and become the body of one node.
+#include <algorithm>
+
+#include "fairlead/base/error.h"
+#include "fairlead/graph/args.h"
+#include "fairlead/trace/program_impl.h"
+
+namespace fairlead {
+namespace {
+
+// The first steps and the last of each run tell what there is to tell; more would only cost time.
+constexpr std::int64_t kFirstSteps = 4;
+constexpr std::int64_t kLastSteps = 2;
+
+// Puts a program that was solved apart into a graph, as a body of one of its nodes.
+class Splice {
+ public:
+  Splice(Graph& graph, const Graph& from) : graph_(graph), from_(from), ids_(from.values.size()) {
+    std::fill(ids_.begin(), ids_.end(), kNoValue);
+  }
+
+  void is(ValueId inside, ValueId outside) { ids_[inside] = outside; }
+  ValueId copy(ValueId id) {
+    if (id == kNoValue) return id;
+    if (ids_[id] == kNoValue) {
+      const Value& value = from_.values[id];
+      ids_[id] = graph_.add_value(value.dtype, value.shape, value.name);
+    }
+    return ids_[id];
+  }
+  void copy_constants() {
+    for (Constant constant : from_.constants) {
+      constant.value = copy(constant.value);
+      graph_.add_constant(std::move(constant));
+    }
+  }
+  // Of symbols that were met inside.
+  void copy_sources() {
+    graph_.symbol_sources.resize(graph_.pool->symbols().size());
+    for (std::size_t id = 0; id < from_.symbol_sources.size(); ++id) {
+      SymbolSource source = from_.symbol_sources[id];
+      if (source.value == kNoValue) continue;
+      source.value = copy(source.value);
+      graph_.symbol_sources[id] = source;
+    }
+  }
+  std::vector<Node> copy(const std::vector<Node>& nodes) {
+    std::vector<Node> copies = nodes;
+    for (Node& node : copies) {
+      for (Arg& arg : node.args) rename(arg);
+      for (ValueId& id : node.outputs) id = copy(id);
+      node.module = graph_.keep(node.module);
+      node.source = graph_.keep(node.source);
+      for (Body& body : node.bodies) {
+        for (ValueId& id : body.inputs) id = copy(id);
+        body.nodes = copy(body.nodes);
+        for (ValueId& id : body.outputs) id = copy(id);
+      }
+    }
+    return copies;
+  }
+
+ private:
+  void rename(Arg& arg) {
+    if (arg.kind == ArgKind::kValue) arg.value = copy(arg.value);
+    for (Arg& item : arg.items) rename(item);
+  }
+
+  Graph& graph_;
+  const Graph& from_;
+  std::vector<ValueId> ids_;
+};
+
+}  // namespace
+
+Program ProgramBuilder::solve_steps(const LoopSteps& loop, Expr number,
+                                    const std::vector<ValueId>& invariants) {
+  ProgramRequest request;
+  request.vocabulary = request_.vocabulary;
+  request.rolled = request_.rolled;
+  request.pool = request_.pool;
+  request.keep_writes = true;
+  request.nested = true;
+  request.first_symbol = new_symbols_;
+  for (std::size_t s = 0; s < loop.steps.size(); ++s) {
+    const std::size_t run = loop.run_of[s];
+    const auto count = std::count(loop.run_of.begin(), loop.run_of.end(), run);
+    const std::int64_t step = loop.number_of[s];
+    if (step >= kFirstSteps && step < count - kLastSteps) continue;
+    request.runs.push_back(&loop.steps[s]);
+    std::vector<std::int64_t>& values = request.symbols.emplace_back(symbol_values_[run]);
+    values.resize(pool().symbols().size(), 0);
+    values[static_cast<std::size_t>(number->value)] = step;
+  }
+  const Run& first = loop.steps.front();
+  for (std::size_t k = 0; k < first.inputs.size(); ++k) {
+    InputSpec& spec = request.inputs.emplace_back();
+    spec.solved = k < loop.invariants;
+    if (spec.solved) spec.shape = graph().values[invariants[k]].shape;
+  }
+  request.output_names.resize(first.outputs.size());
+  return ProgramBuilder(request).build();
+}
+
+// fairlead.loop(loop, steps, [invariants], [carried])
+void ProgramBuilder::add_loop(const OpRecord& record) {
+  std::uint32_t at = record.items;
+  const LoopSteps& loop = request_.rolled->loops[static_cast<std::size_t>(run_.items[at++].i)];
+  Node node;
+  node.op = kLoopOp;
+  node.module = graph().keep(vocabulary_.strings[record.module]);
+  node.source = graph().keep(vocabulary_.strings[record.source]);
+  const Arg steps = read_item(at, "steps");
+  std::vector<RunValue> outside;
+  std::vector<ValueId> invariants;
+  ++at;  // the list
+  for (std::size_t k = 0; k < loop.invariants; ++k) {
+    outside.push_back(static_cast<RunValue>(run_.items[at++].i));
+    invariants.push_back(read_value(outside.back()));
+  }
+  Arg carried = read_item(at, "carried");
+
+  const Expr number = pool().symbol("step_" + std::to_string(new_symbols_++), SymbolKind::kRead);
+  Program inside = solve_steps(loop, number, invariants);
+  new_symbols_ = inside.symbols_met;
+  program_.ambiguous += inside.ambiguous;
+  program_.assumptions.insert(program_.assumptions.end(), inside.assumptions.begin(),
+                              inside.assumptions.end());
+
+  Splice splice(graph(), inside.graph);
+  Body body;
+  body.inputs.push_back(graph().add_value(Dtype::kInt64, {}));
+  const std::vector<ValueId>& in = inside.graph.inputs;
+  for (std::size_t k = loop.invariants; k < in.size(); ++k) {
+    body.inputs.push_back(splice.copy(in[k]));
+  }
+  std::vector<std::size_t> written;  // invariants that a step writes: carried, too
+  for (const ValueId target : inside.targets) {
+    const auto it = std::find(in.begin(), in.end(), target);
+    FAIRLEAD_CHECK(it != in.end() && it - in.begin() < static_cast<std::ptrdiff_t>(loop.invariants),
+                   "a loop writes what is not its own, " + where());
+    written.push_back(static_cast<std::size_t>(it - in.begin()));
+    body.inputs.push_back(splice.copy(target));
+    carried.items.push_back(value_arg(invariants[written.back()]));
+  }
+  for (std::size_t k = 0; k < loop.invariants; ++k) {
+    if (std::find(written.begin(), written.end(), k) == written.end()) {
+      splice.is(in[k], invariants[k]);
+    }
+  }
+  splice.copy_constants();
+  body.nodes = splice.copy(inside.graph.nodes);
+  splice.copy_sources();
+  graph().symbol_sources[static_cast<std::size_t>(number->value)] = {body.inputs[0], 0};
+  // carried, written, collected
+  const std::vector<ValueId>& out = inside.graph.outputs;
+  const std::size_t returned = out.size() - written.size();
+  for (std::size_t k = 0; k < loop.carried; ++k) body.outputs.push_back(splice.copy(out[k]));
+  for (std::size_t k = returned; k < out.size(); ++k) body.outputs.push_back(splice.copy(out[k]));
+  for (std::size_t k = loop.carried; k < returned; ++k) {
+    body.outputs.push_back(splice.copy(out[k]));
+  }
+  node.args = {steps, std::move(carried)};
+  node.bodies.push_back(std::move(body));
+
+  add_hint(steps.expr);
+  const auto result = [&](std::size_t k) {
+    const auto v = static_cast<RunValue>(run_.items[record.results + k].i);
+    const ValueId id = graph().add_value(run_.values[v].dtype, {});
+    set_shape(id, v, nullptr);
+    functional_.define_root(v, id);
+    node.outputs.push_back(id);
+  };
+  for (std::size_t k = 0; k < loop.carried; ++k) result(k);
+  for (const std::size_t k : written) {
+    const Value like = graph().values[invariants[k]];
+    node.outputs.push_back(graph().add_value(like.dtype, like.shape));
+  }
+  for (std::size_t k = loop.carried; k < record.result_count; ++k) result(k);
+  const std::vector<ValueId> outputs = node.outputs;
+  graph().nodes.push_back(std::move(node));
+  for (std::size_t k = 0; k < written.size(); ++k) {
+    functional_.write(outside[written[k]], outputs[loop.carried + k]);
+  }
+}
+
+}  // namespace fairlead

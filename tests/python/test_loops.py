@@ -1,0 +1,185 @@
+"""Python loops whose number of steps follows from a size become loops of the file, right at any number of steps."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+import torch
+from fairlead.runtime_check import OnnxSession
+
+import fairlead
+
+
+class Recurrent(torch.nn.Module):
+    """Carries a state and collects what each step makes."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        state = torch.zeros(x.shape[0], 4)
+        made = []
+        for step in range(x.shape[1]):
+            state = torch.tanh(self.inner(state) + x[:, step])
+            made.append(state * 2)
+        return torch.stack(made, dim=1), state
+
+
+class Writes(torch.nn.Module):
+    """Writes each step into a tensor made before the loop, by a slice that grows."""
+
+    def forward(self, x):
+        out = torch.zeros_like(x)
+        for step in range(x.shape[1]):
+            out[:, step] = x[:, : step + 1].sum(1)
+        return out
+
+
+class Accumulates(torch.nn.Module):
+    """The tensor is written as a whole; a view of it is read behind the loop."""
+
+    def forward(self, x):
+        total = torch.zeros(x.shape[0], x.shape[2])
+        first = total[:, 0]
+        for step in range(x.shape[1]):
+            total += x[:, step] * (step + 1)
+        return total, first + 1
+
+
+class Unbound(torch.nn.Module):
+    """Goes over the parts of a tensor, then over what the first loop made, which is also joined."""
+
+    def forward(self, x):
+        first, second = [], []
+        for part in x.unbind(1):
+            first.append(part.cumsum(-1)[:, None])
+        for part in first:
+            second.append(part + 1)
+        return torch.cat(first, dim=1), torch.cat([x, *second], dim=1)
+
+
+class Backwards(torch.nn.Module):
+    """Two loops, the second from the last step to the first; what the last step made is read."""
+
+    def forward(self, x):
+        left, right = x[:, 0] * 0, x[:, 0] * 0
+        for step in range(x.shape[1]):
+            left = left * 0.5 + x[:, step]
+        for step in range(x.shape[1] - 1, -1, -1):
+            gate = torch.sigmoid(x[:, step])
+            right = right * gate + x[:, step]
+        return left + right, gate
+
+
+class Blocks(torch.nn.Module):
+    """Blocks of three, the last one shorter."""
+
+    def forward(self, x):
+        made = []
+        state = x[:, 0] * 0
+        for block in range((x.shape[1] + 2) // 3):
+            end = min(3 * block + 3, x.shape[1])
+            part = x[:, 3 * block : end]
+            made.append(part + state[:, None])
+            state = state + part.sum(1)
+        return torch.cat(made, dim=1), state
+
+
+class Own(torch.nn.Module):
+    """Makes a tensor from the number of the step, and goes by fixed steps inside."""
+
+    def forward(self, x):
+        made = []
+        for step in range(x.shape[1]):
+            part = x[:, step] + torch.tensor([step, 2 * step])
+            for _ in range(2):
+                part = part * 1.5
+            made.append(part)
+        return torch.stack(made)
+
+
+MODELS = [
+    (Recurrent, (3, 5, 4)),
+    (Writes, (3, 5, 4)),
+    (Accumulates, (3, 5, 4)),
+    (Unbound, (3, 5, 4)),
+    (Backwards, (3, 5, 4)),
+    (Blocks, (2, 8, 4)),
+    (Own, (3, 5, 2)),
+]
+
+
+@pytest.mark.parametrize(("make", "shape"), MODELS, ids=[make.__name__ for make, _ in MODELS])
+def test_the_file_takes_any_number_of_steps(make, shape, tmp_path):
+    torch.manual_seed(0)
+    model = make().eval()
+    path = tmp_path / "m.onnx"
+    result = fairlead.export(model, (torch.randn(shape),), path)
+    assert "x_dim_1" in [symbol["name"] for symbol in result.contract.symbols], result.contract
+    loops = [node for node in onnx.load(path).graph.node if node.op_type == "Loop"]
+    assert loops
+    session = OnnxSession(str(path))
+    for steps in (1, 2, 3, 6, 17):
+        x = torch.randn(shape[0] + 1, steps, *shape[2:])
+        expected = model(x)
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        for want, got in zip(expected, session.run({"x": x}), strict=True):
+            torch.testing.assert_close(torch.as_tensor(got), want, atol=1e-4, rtol=1e-4)
+
+
+def test_a_loop_is_one_node_however_long_the_example(tmp_path):
+    """The file does not grow with the number of steps that were recorded."""
+    model = Recurrent().eval()
+    short = fairlead.export(model, (torch.randn(2, 4, 4),), tmp_path / "short.onnx")
+    long = fairlead.export(model, (torch.randn(2, 40, 4),), tmp_path / "long.onnx")
+    assert short.nodes == long.nodes
+
+
+class TwoBack(torch.nn.Module):
+    """Reads what the step before the last made: no loop of the file can."""
+
+    def forward(self, x):
+        made = [x[:, 0], x[:, 0]]
+        for step in range(x.shape[1]):
+            made.append(made[-2] + x[:, step])
+        return made[-1]
+
+
+class Varies(torch.nn.Module):
+    """The steps are not alike."""
+
+    def forward(self, x):
+        for step in range(x.shape[1]):
+            x = x.sin() if step in (0, 1, 3, 6, 10, 15, 21, 28, 36) else x.cos()
+        return x
+
+
+@pytest.mark.parametrize("make", [TwoBack, Varies])
+def test_a_loop_that_cannot_be_rolled_fixes_its_size(make, tmp_path):
+    model = make().eval()
+    result = fairlead.export(model, (torch.randn(3, 6, 4),), tmp_path / "m.onnx")
+    fixed = {(f["name"], f["axis"]): f["reason"] for f in result.contract.fixed}
+    assert "the model executes" in fixed["x", 1]
+    assert "test_loops.py" in fixed["x", 1]
+
+
+def test_programs_of_torch_keep_the_size_fixed(tmp_path):
+    """A .pt2 file has no such loop: the contract says that the size is fixed."""
+    result = fairlead.export(Recurrent().eval(), (torch.randn(3, 5, 4),), tmp_path / "m.pt2")
+    assert ("x", 1) in [(f["name"], f["axis"]) for f in result.contract.fixed]
+
+
+def test_a_state_space_model_decodes_any_prompt(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    config = transformers.MambaConfig(
+        vocab_size=64, hidden_size=16, state_size=4, num_hidden_layers=2, expand=2, conv_kernel=4, use_mambapy=False
+    )
+    model = transformers.MambaForCausalLM(config).eval()
+    path = tmp_path / "mamba.onnx"
+    fairlead.export(model, {"input_ids": torch.randint(0, 64, (2, 7)), "use_cache": False}, path)
+    session = OnnxSession(str(path))
+    ids = torch.randint(0, 64, (3, 23))
+    (got,) = session.run({"input_ids": ids})
+    with torch.no_grad():
+        torch.testing.assert_close(torch.as_tensor(got), model(ids).logits, atol=1e-4, rtol=1e-4)
