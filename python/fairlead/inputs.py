@@ -244,6 +244,24 @@ def other_integers(tensor: torch.Tensor) -> list[torch.Tensor]:
     return found
 
 
+def moved(tensor: torch.Tensor) -> torch.Tensor:
+    """The same floats at other places, so that what is found by its value (the largest, the first above a threshold)
+    is found elsewhere."""
+    if not tensor.is_floating_point() or tensor.dim() == 0:
+        return tensor
+    return tensor.roll([max(1, size // 3) for size in tensor.shape], list(range(tensor.dim())))
+
+
+def other_floats(tensor: torch.Tensor) -> list[torch.Tensor]:
+    """Copies with the same floats at other places."""
+    found: list[torch.Tensor] = []
+    if tensor.is_floating_point() and tensor.dim():
+        for other in (moved(tensor), tensor.flip(list(range(tensor.dim())))):
+            if not torch.equal(other, tensor) and not any(torch.equal(other, f) for f in found):
+                found.append(other)
+    return found
+
+
 def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     """Other data of the same kind, for checking: noise in proportion on floats, the rows of integers in another order,
     the last places of a mask of ones cleared in its first row. Positions stay as they are.

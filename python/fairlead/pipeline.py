@@ -17,7 +17,7 @@ from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import limit, requests
 from fairlead.exported_program import ProgramExport, check_tracer, is_program
 from fairlead.fixes import Fixes, reason_of, setting_of
-from fairlead.inputs import Call, base_call, constants, normalise, other_integers, resized
+from fairlead.inputs import Call, base_call, constants, normalise, other_floats, other_integers, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.report.failure import explain
@@ -273,11 +273,12 @@ class _Export:
         return runs
 
     def with_other_values(self, session: RecordingSession, probed, runs: Runs) -> Runs:
-        """More runs, with other integers in one input at a time: what the model reads from them becomes a symbol."""
+        """More runs, with other integers, or floats at other places, in one input at a time: what the model reads from
+        them becomes a symbol."""
         more = Runs(list(runs.numbers), list(runs.values))
         base = probed.run_values[0]
         for k, tensor in enumerate(self.tensors_at(probed.sizes_at(base))):
-            for other in other_integers(tensor):
+            for other in [*other_integers(tensor), *other_floats(tensor)]:
                 tensors = self.tensors_at(probed.sizes_at(base))
                 tensors[k] = other
                 self.add_run(session, more, base, tensors)

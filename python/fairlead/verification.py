@@ -18,7 +18,7 @@ import torch
 
 from fairlead._core import Discrepancy, Diverged, InvalidInput
 from fairlead.contract import Contract
-from fairlead.inputs import Call, resized, rounded_otherwise, varied
+from fairlead.inputs import Call, moved, resized, rounded_otherwise, varied
 from fairlead.record.session import Outcome, RecordingSession
 from fairlead.record.state import ModelState
 from fairlead.runtime_check import TOLERANCE, OnnxSession, compare, eager
@@ -108,6 +108,8 @@ class Verification:
         plain = [resized(t, list(s)) for t, s in zip(self.calls[0].tensors, shapes, strict=True)]
         tensors = [varied(t, seed + k) for k, t in enumerate(plain)]
         tamer = [v if t.is_floating_point() else t for t, v in zip(plain, tensors, strict=True)]
+        if any(a["kind"] == "read" for a in self.contract.assumptions):
+            tensors = [moved(t) for t in tensors]  # a place that was read may be another one
         return Setting("unseen", ", ".join(f"{k} = {v}" for k, v in sizes.items()), tensors, sizes, tamer)
 
     def run_eager(self, args: tuple, kwargs: dict) -> list[torch.Tensor]:
