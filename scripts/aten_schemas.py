@@ -50,7 +50,7 @@ def default_text(value) -> str:
 
 
 def row(overload) -> tuple[str, str] | None:
-    name, functional, params, writes, _, alias, random, _ = define(overload)
+    name, functional, params, writes, _, alias, random, *_ = define(overload)
     original = f"{overload._schema.name.replace('::', '.')}.{overload._schema.overload_name or 'default'}"
     if MAYBE.match(name):
         alias = OBSERVED

@@ -31,7 +31,10 @@ CAUSES = [
     ("the model raised", "Eager refuses the example call itself"),
     ("the string", "A string is an input, and a file has tensors alone"),
     ("Got invalid dimensions", "A dim is fixed"),
-    ("random", "The model draws random numbers: the file draws its own"),
+    (
+        "outputs repeat",
+        "The model draws random numbers, and its outputs differ from run to run: refused unless asked for",
+    ),
     ("Diverged", "The runs part: the model branches on a size or a value, or loops in Python over one"),
     ("Unsolved", "An integer of the runs has no expression in the sizes"),
     ("Unsupported", "An operator has no lowering"),
@@ -48,7 +51,7 @@ def first_failure(row: dict, tolerance: float) -> str:
 
 
 def ask(queue, sweep, options, row: dict) -> None:
-    """In a process of its own: the whole error, or what the contract says is fixed or drawn."""
+    """In a process of its own: the whole error, or what the contract says is fixed."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
@@ -64,8 +67,7 @@ def ask(queue, sweep, options, row: dict) -> None:
             with tempfile.TemporaryDirectory() as folder:
                 result = fairlead.export(model, inputs, os.path.join(folder, "model.onnx"))
             fixed = [(f"axis {f['axis']} of {f['name']}", f["reason"]) for f in result.contract.fixed]
-            random = [f"{a['what']} at {a['source']}" for a in result.contract.assumptions if a["kind"] == "random"]
-            queue.put({"fixed": fixed, "random": random})
+            queue.put({"fixed": fixed})
         except BaseException as error:
             queue.put({"error": f"{type(error).__name__}: {error}"})
         return
@@ -100,8 +102,6 @@ def cause_of(failure: str, more: dict) -> tuple[str, str]:
         mine = f"axis {index.group(1)} of {name.group(1)}" if name and index else ""
         reasons = [reason for where, reason in more["fixed"] if where == mine] or [r for _w, r in more["fixed"]]
         return "A dim is fixed", short(reasons[0] if reasons else failure)
-    if more.get("random"):
-        return "The model draws random numbers: the file draws its own", short(more["random"][0])
     text = more.get("error", failure) if "before export" not in failure else failure
     for words, heading in CAUSES:
         if words in text:

@@ -162,6 +162,8 @@ class Lowering {
   [[nodiscard]] Inputs inline_body(const Body& body, const Inputs& inputs);
 
   [[nodiscard]] Dtype dtype_of(Val v) const { return model_.tensors[v.id].dtype; }
+  // Whether v is what a node of this type just made.
+  [[nodiscard]] bool made_by(Val v, std::string_view type) const;
   // The constant bytes behind v, or nullptr: initializers of the model and emitted constants.
   [[nodiscard]] const TensorData* data_of(Val v) const;
 

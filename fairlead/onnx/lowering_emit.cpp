@@ -217,6 +217,14 @@ std::shared_ptr<Graph> Lowering::body(std::vector<TensorInfo> inputs,
   return graph;
 }
 
+bool Lowering::made_by(Val v, std::string_view type) const {
+  const auto& nodes = model_.graph.nodes;
+  const auto it = std::find_if(nodes.rbegin(), nodes.rend(), [&](const Node& node) {
+    return std::find(node.outputs.begin(), node.outputs.end(), v.id) != node.outputs.end();
+  });
+  return it != nodes.rend() && it->op == type;
+}
+
 const TensorData* Lowering::data_of(Val v) const {
   const auto it = initializer_of_.find(v.id);
   return it == initializer_of_.end() ? nullptr : &model_.graph.initializers[it->second].data;

@@ -429,6 +429,7 @@ constexpr SchemaRow kRows[] = {
     {"aten.lgamma.default", "", -1, kNever, false, "self"},
     {"aten.lgamma_.default", "aten.lgamma.default", 0, kNever, false, "self"},
     {"aten.lift_fresh.default", "", -1, kView, false, "self"},
+    {"aten.lift_fresh_copy.default", "", -1, kNever, false, "self"},
     {"aten.linalg_cross.default", "", -1, kNever, false, "self, other, dim=-1"},
     {"aten.linalg_vector_norm.default", "", -1, kNever, false, "self, ord=2, dim=None, keepdim=False, dtype=None"},
     {"aten.linear.default", "", -1, kNever, false, "input, weight, bias=None"},

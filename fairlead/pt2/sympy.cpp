@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ namespace fairlead::pt2 {
 namespace {
 
 constexpr int kMaxDepth = 200;
+constexpr std::int64_t kSmallDivisor = 1024;
 
 // Either an integer expression or number * base^power.
 struct Value {
@@ -282,18 +284,26 @@ class Reader {
     unsupported("a quotient of two sizes");
   }
 
-  // ceil(a / k) and floor(a / k) of a constant k.
+  // ceil and floor of a / k, and of a * p / q where q is a small power of two: factors such as 2.0
+  // and 1.5, whose product with a size is exact, so that it is rounded as the program rounds it.
   [[nodiscard]] Value rounded(std::string_view f, const std::vector<Value>& args) {
     if (args.size() != 1) fail("1 argument of " + std::string(f));
     if (args[0].is_whole()) return args[0];
     const SymFloat& x = args[0].real;
+    if (x.base == nullptr || x.power != 1) unsupported(std::string(f));
+    Expr above = x.base;
     const double divisor = 1 / x.number;
-    const auto k = static_cast<std::int64_t>(std::abs(divisor) < 1e9 ? std::llround(divisor) : 0);
-    if (x.base == nullptr || x.power != 1 || k < 1 || 1.0 / static_cast<double>(k) != x.number) {
-      unsupported(std::string(f));
+    auto k = static_cast<std::int64_t>(std::abs(divisor) < 1e9 ? std::llround(divisor) : 0);
+    if (k < 1 || 1.0 / static_cast<double>(k) != x.number) {
+      const double p = x.number * kSmallDivisor;
+      if (!(p >= 1 && p < 1e9 && std::trunc(p) == p)) unsupported(std::string(f));
+      const auto shared = std::gcd(static_cast<std::int64_t>(p), kSmallDivisor);
+      above = pool_.mul(x.base, pool_.constant(static_cast<std::int64_t>(p) / shared));
+      k = kSmallDivisor / shared;
     }
+    if (k == 1) return {above, {}};
     const Expr by = pool_.constant(k);
-    return {f == "CeilToInt" ? pool_.ceildiv(x.base, by) : pool_.floordiv(x.base, by), {}};
+    return {f == "CeilToInt" ? pool_.ceildiv(above, by) : pool_.floordiv(above, by), {}};
   }
 
   std::string_view text_;

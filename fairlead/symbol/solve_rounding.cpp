@@ -136,10 +136,13 @@ void offer_quotients(Search& search, const Dividend& d, IntSpan v, const Roundin
   if (next >= low && next <= high && next != floor_e && next != ceiling_e) offer(next);
 }
 
-// v = (d + e)%k and v = (-d + e)%k.
-void offer_remainders(Search& search, const Dividend& d, std::int64_t largest) {
+// v = (d + e)%k and v = (-d + e)%k, also with k more: what is left after whole blocks, and the last
+// of these.
+void offer_remainders(Search& search, const Dividend& d, std::int64_t smallest,
+                      std::int64_t largest) {
   for (const std::int64_t k : divisors()) {
-    if (k <= largest) continue;
+    const std::int64_t more = smallest >= k ? k : 0;
+    if (k + more <= largest) continue;
     for (const std::int64_t sign : {1, -1}) {
       const auto gap = [&](std::size_t r) {
         return floor_modulo(search.observed[r] - sign * d.values[r], k);
@@ -152,9 +155,9 @@ void offer_remainders(Search& search, const Dividend& d, std::int64_t largest) {
       ExprPool& pool = search.pool;
       Expr inside =
           pool.add(pool.mul(dividend_expr(search, d), pool.constant(sign)), pool.constant(e));
-      const int bits =
-          d.bits + kRemainderBits + divisor_bits(k) + offset_bits(e) + (sign < 0 ? 100 : 0);
-      search.offer(pool.mod(inside, pool.constant(k)),
+      const int bits = d.bits + kRemainderBits + divisor_bits(k) + offset_bits(e) +
+                       (sign < 0 ? 100 : 0) + (more != 0 ? 100 : 0);
+      search.offer(pool.add(pool.mod(inside, pool.constant(k)), pool.constant(more)),
                    {bits, d.rows, 1U + (is_tiny(e) ? 0U : 1U), false});
     }
   }
@@ -239,7 +242,7 @@ void try_quotients(Search& search) {
   const auto [smallest, largest] = std::minmax_element(v.begin(), v.end());
   for (const Dividend& d : dividends) {
     for (const std::int64_t k : divisors()) offer_quotients(search, d, v, {k});
-    if (*smallest >= 0) offer_remainders(search, d, *largest);
+    if (*smallest >= 0) offer_remainders(search, d, *smallest, *largest);
   }
   // outer*(...) + shift: the outer factor divides every v - shift. Where every v is negative, as
   // where positions are counted down, the same of -v.

@@ -6,6 +6,7 @@
 #include "fairlead/trace/program.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "fairlead/base/error.h"
 #include "fairlead/trace/program_impl.h"
@@ -59,10 +60,11 @@ std::uint32_t ProgramBuilder::skip(std::uint32_t at) const {
 void ProgramBuilder::find_writes() {
   for (const OpRecord& record : run_.ops) {
     const OpDef& def = vocabulary_.ops[record.op];
-    if (def.writes < 0) continue;
+    if (def.writes < 0 || def.written_count < 0) continue;
     std::uint32_t at = record.items;
     for (int k = 0; k < def.writes; ++k) at = skip(at);
-    if (run_.items[at].kind == ItemKind::kTensor) {
+    for (int k = 0; k < def.written_count; ++k, at = skip(at)) {
+      if (run_.items[at].kind != ItemKind::kTensor) continue;
       written_[root(static_cast<RunValue>(run_.items[at].i))] = true;
     }
   }
@@ -95,13 +97,14 @@ void ProgramBuilder::add_operator() {
   node.op = def.functional.empty() ? def.name : def.functional;
   node.module = graph().keep(vocabulary_.strings[record.module]);
   node.source = graph().keep(vocabulary_.strings[record.source]);
-  RunValue written = kNoRunValue;
+  std::vector<RunValue> written;
   std::uint32_t at = record.items;
   const std::uint32_t end = record.items + record.item_count;
   for (std::size_t k = 0; at < end; ++k) {
     const std::string& name = k < def.params.size() ? def.params[k] : def.name;
-    if (static_cast<int>(k) == def.writes) {
-      written = static_cast<RunValue>(run_.items[at].i);
+    const int nth = static_cast<int>(k) - def.writes;
+    if (def.writes >= 0 && nth >= 0 && nth < std::abs(def.written_count)) {
+      written.push_back(written_argument(run_.items[at], def, node));
       if (def.drops_written) {
         at = skip(at);
         continue;
@@ -112,7 +115,7 @@ void ProgramBuilder::add_operator() {
   if (def.name.starts_with("aten.as_strided")) add_strides(record, node);
   if (reads_value(record, node)) return;
   node.random = def.random;
-  if (written != kNoRunValue) {
+  if (!written.empty()) {
     add_write(std::move(node), written);
   } else {
     add_results(record, std::move(node));
@@ -137,13 +140,29 @@ void ProgramBuilder::add_strides(const OpRecord& record, Node& node) {
   node.args.push_back(std::move(list));
 }
 
-void ProgramBuilder::add_write(Node node, RunValue written) {
-  const ValueId before = functional_.read(written);
-  const Value like = graph().values[before];
-  const ValueId out = graph().add_value(like.dtype, like.shape);
-  node.outputs = {out};
+// The results of an out= variant are its written tensors in order. Of other operators that write
+// several, or that return something else than what they wrote, only PyTorch knows what they do.
+RunValue ProgramBuilder::written_argument(const Item& item, const OpDef& def, const Node& node) {
+  const bool several = def.written_count > 1 && !def.drops_written;
+  if (item.kind != ItemKind::kTensor || several || def.written_count < 0) {
+    throw Error(
+        ErrorCode::kUnsupported,
+        "[export] Expected operators that write to one tensor and return it, got " + def.name +
+            " (in " + (node.module.empty() ? "the model" : std::string(node.module)) + " at " +
+            std::string(node.source) + "). Use the operator that returns its results instead.");
+  }
+  return static_cast<RunValue>(item.i);
+}
+
+void ProgramBuilder::add_write(Node node, const std::vector<RunValue>& written) {
+  std::vector<ValueId> made;
+  for (const RunValue v : written) {
+    const Value like = graph().values[functional_.read(v)];
+    made.push_back(graph().add_value(like.dtype, like.shape));
+  }
+  node.outputs.assign(made.begin(), made.end());
   graph().nodes.push_back(std::move(node));
-  functional_.write(written, out);
+  for (std::size_t k = 0; k < made.size(); ++k) functional_.write(written[k], made[k]);
 }
 
 void ProgramBuilder::add_results(const OpRecord& record, Node node) {

@@ -49,6 +49,7 @@ struct Program {
   std::vector<std::string> written_inputs;  // inputs and buffers that the model writes
   std::vector<ValueId> targets;  // the inputs and constants that the last outputs are written to
   std::size_t ambiguous = 0;     // integers with a second simple answer
+  std::size_t fragile = 0;       // integers whose answer rounds or bounds: few runs fit many such
   int symbols_met = 0;           // sizes that data decides and values read, so far
 };
 

@@ -8,6 +8,14 @@
 #include "fairlead/trace/program_impl.h"
 
 namespace fairlead {
+namespace {
+
+bool rounds(Expr e) {
+  if (e->kind > ExprKind::kMul) return true;
+  return std::any_of(e->args.begin(), e->args.end(), rounds);
+}
+
+}  // namespace
 
 void ProgramBuilder::note_unsolved(const std::string& sentence, std::string_view what,
                                    std::vector<std::string> values) {
@@ -54,6 +62,7 @@ Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::s
     return new_symbol("unsolved", SymbolKind::kData, observed);
   }
   if (solution.ambiguous()) ++program_.ambiguous;
+  if (!request_.nested && rounds(solution.expr)) ++program_.fragile;
   return solution.expr;
 }
 

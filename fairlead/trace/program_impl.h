@@ -60,7 +60,9 @@ class ProgramBuilder {
   void add_inputs();
   void add_operator();
   void add_strides(const OpRecord& record, Node& node);
-  void add_write(Node node, RunValue written);
+  [[nodiscard]] static RunValue written_argument(const Item& item, const OpDef& def,
+                                                 const Node& node);
+  void add_write(Node node, const std::vector<RunValue>& written);
   void add_results(const OpRecord& record, Node node);
   void add_int_hints(const Arg& arg);
   void set_shape(ValueId id, RunValue v, const DataSize* data);

@@ -98,8 +98,11 @@ class RunView {
         first_use_[item.i] = std::min(first_use_[item.i], op);
         last_use_[item.i] = op;
       }
-      const int writes = vocabulary.ops[record.op].writes;
-      if (const RunValue v = argument(op, writes); v != kNoRunValue) written_.insert(root(v));
+      const OpDef& def = vocabulary.ops[record.op];
+      for (int k = 0; k < def.written_count; ++k) {
+        const RunValue v = argument(op, def.writes < 0 ? -1 : def.writes + k);
+        if (v != kNoRunValue) written_.insert(root(v));
+      }
     }
     for (const RunValue v : run.outputs) last_use_[v] = run.ops.size();
   }
@@ -407,7 +410,9 @@ class Planner {
     for (std::size_t step = 0; step < loop.counts[number]; ++step) {
       for (std::size_t offset = 0; offset < loop.period; ++offset) {
         const std::size_t op = loop.starts[number] + step * loop.period + offset;
-        const RunValue v = view.argument(op, view.def(op).writes);
+        const OpDef& def = view.def(op);
+        if (def.writes >= 0 && def.written_count != 1) throw NotRolled{};
+        const RunValue v = view.argument(op, def.writes);
         if (v == kNoRunValue) continue;
         const RunValue from = view.leaves_step(v, {k, step, offset});
         if (from == kNoRunValue) continue;

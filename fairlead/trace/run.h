@@ -50,8 +50,9 @@ struct OpDef {
   std::string name;                 // "aten.add_.Tensor"
   std::string functional;           // "aten.add.Tensor" where it writes; empty otherwise
   std::vector<std::string> params;  // schema order
-  int writes = -1;                  // position of the argument written in place
-  bool drops_written = false;       // an out= argument: not an argument of the functional form
+  int writes = -1;                  // position of the first argument written in place
+  int written_count = 1;       // two of torch.max(x, 1, out=(values, indices)); -1: not returned
+  bool drops_written = false;  // an out= argument: not an argument of the functional form
   Alias alias = Alias::kNever;
   bool random = false;  // its result is not decided by its arguments
 };

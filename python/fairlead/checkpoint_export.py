@@ -73,6 +73,7 @@ def export_checkpoint(
     verify: bool = True,
     strict: bool = False,
     tolerance: float | None = None,
+    allow_random: bool = False,
     max_size: dict[str, int] | None = None,
     layout: str = "flat",
     progress: Callable[[str], None] | None = None,
@@ -82,6 +83,7 @@ def export_checkpoint(
     task: a name of Transformers' pipelines; None finds it out.
     formats: "onnx", "pt2", "pte". dtype: of the weights, "float32", "float16", "bfloat16" or "float64".
     tolerance: largest difference allowed, scaled by max(1, |eager|); None: 5e-3 for float32, by dtype.
+    allow_random: outputs that differ from run to run are no error; see fairlead.export.
     max_size: the largest size of a symbol, {"sequence": 2048}, in every part that has it.
     layout: "flat", or "transformers.js" for .onnx files in onnx/ with the names that it expects.
 
@@ -97,7 +99,7 @@ def export_checkpoint(
     if checkpoint is None:
         raise InvalidInput(f"[export] Expected a checkpoint folder, a .gguf file or package:NAME, got '{source}'.")
     show = progress or (lambda what: None)
-    options = {"external_data": external_data, "verify": verify, "strict": strict,
+    options = {"external_data": external_data, "verify": verify, "strict": strict, "allow_random": allow_random,
                "tolerance": TOLERANCE.get(dtype) if tolerance is None else tolerance}  # fmt: skip
     with staging(os.fspath(folder)) as staged:
         run = _Run(checkpoint, staged, os.fspath(folder), tuple(formats), dtype, opset, options, show)

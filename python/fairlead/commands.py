@@ -89,6 +89,10 @@ for command in (completion, generate, inspect, report, sweep, verify):
 @click.option(
     "--tolerance", type=float, default=None, help="Largest difference from PyTorch, scaled by max(1, |value|)."
 )
+@click.option(
+    "--allow-random", is_flag=True,
+    help="Write a file whose outputs differ from run to run, as those of a model that draws random numbers.",
+)  # fmt: skip
 @click.option("--strict", is_flag=True, help="An assumption about values is an error.")
 @click.option(
     "--report/--no-report", "wants_report", default=None,
@@ -199,9 +203,13 @@ def print_result(result) -> None:
     help="Whether weights go to a file beside the model.",
 )  # fmt: skip
 @click.option("--no-verify", is_flag=True, help="Do not run the file in ONNX Runtime.")
+@click.option(
+    "--allow-random", is_flag=True,
+    help="Write a file whose outputs differ from run to run, as those of a model that draws random numbers.",
+)  # fmt: skip
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json
-def convert(program, output, opset, external_data, no_verify, quiet, as_json) -> None:
+def convert(program, output, opset, external_data, no_verify, allow_random, quiet, as_json) -> None:
     """Converts PROGRAM, a .pt2 file that torch.export.save wrote, to OUTPUT (PROGRAM with .onnx) and checks it.
 
     fairlead-convert does the same, without the check, on a machine that has no Python.
@@ -217,7 +225,7 @@ def convert(program, output, opset, external_data, no_verify, quiet, as_json) ->
 
         result = run(
             program, output or program.removesuffix(".pt2") + ".onnx", opset=opset or DEFAULT_OPSET,
-            external_data=external_data, verify=not no_verify, progress=show,
+            external_data=external_data, verify=not no_verify, allow_random=allow_random, progress=show,
         )  # fmt: skip
     if as_json:
         say(json.dumps(result_as_dict(result), indent=2))

@@ -357,7 +357,7 @@ class ProgramExport:
             example = self.example()
             verification = ProgramVerification(
                 self.module(example), [example], core.sizes, list(core.input_names), list(core.output_names), contract,
-                self.options["tolerance"], self.job.path,
+                self.options["tolerance"], self.job.path, allow_random=self.options["allow_random"],
             )  # fmt: skip
             return verification.run(staged.path, None)
 

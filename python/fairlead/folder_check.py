@@ -17,6 +17,7 @@ from fairlead.client_files import SUMMARY
 from fairlead.inputs import Call, normalise
 from fairlead.layouts import file_of
 from fairlead.loaded_checkpoint import Loaded, load
+from fairlead.report.record import read_record
 from fairlead.runtime_check import OnnxSession, compare, eager
 
 GENERATED = 16  # tokens of the greedy generation that are compared
@@ -94,11 +95,12 @@ def check_call(model: torch.nn.Module, call: Call, session: OnnxSession, toleran
     args, kwargs = call.with_tensors([t.clone() for t in call.tensors])
     expected = eager(model, args, kwargs)
     feeds = dict(zip(call.names, call.tensors, strict=True))
+    drawn = read_record(session.path).get("contract", {}).get("drawn", {})
     missing = [name for name in session.inputs if name not in feeds]
     try:
         if missing:
             raise ValueError(f"the file takes {missing[0]}, the model does not")
-        return compare(session.outputs, expected, session.run(feeds), tolerance)
+        return compare(session.outputs, expected, session.run(feeds), tolerance, drawn)
     except Exception as error:  # one call that cannot be computed is a row
         return {"ok": False, "scaled": math.inf, "abs": math.inf, "output": "", "problem": one_line(error)}
 

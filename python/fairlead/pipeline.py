@@ -20,10 +20,11 @@ from fairlead.fixes import Fixes, reason_of, setting_of
 from fairlead.inputs import Call, base_call, constants, normalise, other_floats, other_integers, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
+from fairlead.record.state import ModelState
 from fairlead.report.failure import explain
 from fairlead.report.record import record_of
 from fairlead.request import DEFAULT_OPSET, check_request
-from fairlead.runtime_check import OnnxSession
+from fairlead.runtime_check import OnnxSession, eager
 from fairlead.verification import Verification
 
 
@@ -91,6 +92,7 @@ def export(
     verify: bool = True,
     strict: bool = False,
     tolerance: float | None = None,
+    allow_random: bool = False,
     max_size: Mapping[str, int] | None = None,
     optimize: bool = True,
     notes: Sequence[str] = (),
@@ -113,6 +115,8 @@ def export(
     verify: run the file in ONNX Runtime and compare with eager at sizes that were never probed.
     strict: an assumption (a value the model read and that never varied) is an error.
     tolerance: largest difference allowed, scaled by max(1, |eager|); None: 1e-4 for float32, by dtype.
+    allow_random: outputs that differ from run to run, because the model draws random numbers, are no error: the file
+        draws anew at each run, and of such outputs only shapes and types are checked.
     max_size: the largest size of a symbol of the contract, {"sequence": 2048}: a bound for the contract and for formats
         that plan memory (.pte).
     optimize: simplify and fuse the program before it is lowered.
@@ -153,7 +157,7 @@ def target_of(path: Any) -> type[_Export]:
 
 def locals_of(values: dict) -> dict:
     names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
-             "max_size", "optimize", "notes", "shared_weights")  # fmt: skip
+             "allow_random", "max_size", "optimize", "notes", "shared_weights")  # fmt: skip
     return {name: values[name] for name in names}
 
 
@@ -173,13 +177,16 @@ class _Export:
         self.probed = self.session = None
         self.answers: dict[tuple, tuple] = {}  # sizes and reference run -> what came of it
         self.first_outputs = None
+        self.looked_at = Runs([], [])  # the runs that were solved last
+        self.flags = True  # the model is told that it is traced
         self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
         self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
 
     def run(self) -> ExportResult:
+        """Draws of the model while it is recorded and checked are not missing from the caller's generator."""
         start = time.perf_counter()
         self.final = self.path is not None
-        with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        with torch.random.fork_rng(devices=[]), self.folder() as folder:
             self.path = self.checked_path(self.path if self.final else f"{folder}/model{self.suffix}")
             calls = self.calls = normalise(self.model, self.inputs)
             self.call = base_call(calls)
@@ -195,7 +202,7 @@ class _Export:
         """The second way in: a program that torch.export made, or is asked to make."""
         start = time.perf_counter()
         self.final = self.path is not None
-        with nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
+        with torch.random.fork_rng(devices=[]), self.folder() as folder:
             self.path = check_request(model, self.path if self.final else f"{folder}/model.onnx", self.options)
             try:
                 found = ProgramExport(self).run(start)
@@ -204,6 +211,10 @@ class _Export:
         return ExportResult(
             path=self.path if self.final else "", timings=self.progress.timings, opset=self.options["opset"], **found
         )
+
+    def folder(self):
+        """Where a file goes that nobody named."""
+        return nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-")
 
     def discard(self) -> None:
         if self.staged is not None:
@@ -214,10 +225,29 @@ class _Export:
         while True:
             try:
                 return self.staged_run(calls, start)
+            except _core.InvalidInput:
+                if not (self.flags and self.probed is None and self.runs_without_flags()):
+                    raise
+                self.flags, self.session, self.answers = False, None, {}  # another program: nothing holds of it
+                self.discard()
             except (_core.Diverged, _core.Unsolved, _core.Discrepancy) as error:
                 if self.options["dynamic_shapes"] is not None or self.options["strict"] or not self.learn(error):
                     raise
                 self.discard()
+
+    def runs_without_flags(self) -> bool:
+        """Whether the model itself accepts the example: one that only works where it finds a mask to be all ones, and
+        leaves it out, does not while it is told that it is traced."""
+        state = ModelState(self.model)
+        args, kwargs = self.call.with_tensors([t.clone() for t in self.call.tensors])
+        try:
+            eager(self.model, args, kwargs)
+        except Exception:  # whatever it is: the first error has said it
+            return False
+        finally:
+            state.restore()
+        self.fixes.notes.append("recorded as in plain eager: told that it is traced, the model refuses the example")
+        return True
 
     def learn(self, error: Exception) -> bool:
         """Fixes the dimensions that are to blame; False where none is."""
@@ -284,6 +314,19 @@ class _Export:
                 self.add_run(session, more, base, tensors)
         return more
 
+    def at_more_sizes(self, session: RecordingSession, probed, runs: Runs) -> Runs:
+        """More runs, one symbol at a time at further sizes: few runs do not tell a quotient or a remainder from other
+        forms, or of which symbol it is."""
+        more = Runs(list(runs.numbers), list(runs.values))
+        for k, symbol in enumerate(probed.symbols):
+            least, most = symbol.tried[0], symbol.tried[-1]
+            for size in (least * 3 // 4, least // 2 + 1, most + max(1, most // 8), most + 2):
+                if max(1, symbol.min) <= size <= symbol.max and size not in symbol.tried:
+                    setting = list(probed.run_values[0])
+                    setting[k] = size
+                    self.add_run(session, more, setting, self.tensors_at(probed.sizes_at(setting)))
+        return more
+
     def add_run(self, session: RecordingSession, runs: Runs, setting: list[int], tensors: list[torch.Tensor]) -> None:
         """Records one more run where the model accepts it and executes the same operators."""
         args, kwargs = self.call.with_tensors(tensors)
@@ -296,13 +339,25 @@ class _Export:
         """The solved program. Where it goes by values that were read, runs with other values are tried as well."""
 
         def solved(runs: Runs):
+            self.looked_at = runs
             return _core.build_program(
                 session.core, runs.numbers, [s.name for s in probed.symbols], runs.values,
                 self.input_names, probed.shapes, names, self.options["optimize"], self.keep_writes,
             )  # fmt: skip
 
         runs = self.runs(session, probed)
-        program = solved(runs)
+        try:
+            program = solved(runs)
+        except _core.Unsolved:
+            more = self.at_more_sizes(session, probed, runs)
+            if len(more.numbers) == len(runs.numbers):
+                raise
+            runs = more
+            program = solved(runs)
+        else:
+            if program.fragile:
+                runs = self.at_more_sizes(session, probed, runs)
+                program = solved(runs)
         if not any(kind == "read" for kind, *_ in program.assumptions):
             return program
         more = self.with_other_values(session, probed, runs)
@@ -324,13 +379,13 @@ class _Export:
 
     def solved_without(self, fixed: set[int]) -> bool:
         """Whether the runs in which these symbols kept their sizes have an expression for every integer."""
-        probed, session = self.probed, self.session
-        base = probed.run_values[0]
-        keep = [r for r, values in enumerate(probed.run_values) if all(values[k] == base[k] for k in fixed)]
+        probed, session, runs = self.probed, self.session, self.looked_at
+        base = runs.values[0]
+        keep = [r for r, values in enumerate(runs.values) if all(values[k] == base[k] for k in fixed)]
         try:
             _core.build_program(
-                session.core, [probed.runs[r] for r in keep], [s.name for s in probed.symbols],
-                [probed.run_values[r] for r in keep], self.input_names, probed.shapes, self.names(session, probed),
+                session.core, [runs.numbers[r] for r in keep], [s.name for s in probed.symbols],
+                [runs.values[r] for r in keep], self.input_names, probed.shapes, self.names(session, probed),
             )  # fmt: skip
         except _core.FairleadError:
             return False
@@ -339,7 +394,7 @@ class _Export:
     def staged_run(self, calls: list[Call], start: float) -> ExportResult:
         self.probed = None
         if self.session is None:
-            self.session = RecordingSession(self.model, self.rolls)
+            self.session = RecordingSession(self.model, self.rolls, self.flags)
         with self.session as session:
             self.partings = []
             with self.progress.stage("probe", "probing which dimensions may vary"):
@@ -358,7 +413,7 @@ class _Export:
                 calls = [self.call] + [c for c in calls if c is not self.call]
                 verification = Verification(
                     self.model, calls, probed, self.input_names, names, contract, self.options["tolerance"],
-                    self.path if self.final else "", self.runtime, self.open,
+                    self.path if self.final else "", self.runtime, self.open, self.options["allow_random"],
                 )  # fmt: skip
                 rows = verification.run(staged.path, session)
         record = record_of(self.model, contract, rows, probed)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -25,7 +27,7 @@ class OnnxSession:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what fails is raised, and said once
         options.intra_op_num_threads = 1  # small inputs: starting threads costs more than they save
-        self.ort = onnxruntime
+        self.ort, self.path = onnxruntime, path
         self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self.inputs = [i.name for i in self.session.get_inputs()]
         self.outputs = [o.name for o in self.session.get_outputs()]
@@ -57,8 +59,69 @@ ORT_TYPES = {
 }  # fmt: skip
 
 
-def compare(names: list[str], expected: list[torch.Tensor], got: list, tolerance: float | None) -> dict[str, Any]:
-    """One row: the worst difference over the outputs, and what is wrong where something is."""
+class TensorValue:
+    """A tensor with the interface of the values that are compared with eager."""
+
+    def __init__(self, tensor: torch.Tensor):
+        tensor = tensor.detach().resolve_conj().resolve_neg()
+        self.tensor = (torch.view_as_real(tensor) if tensor.is_complex() else tensor).contiguous()
+
+    def data_type(self) -> str:
+        return DTYPES[self.tensor.dtype]
+
+    def shape(self) -> list[int]:
+        return list(self.tensor.shape)
+
+    def data_ptr(self) -> int:
+        return self.tensor.data_ptr()
+
+
+@dataclass
+class Difference:
+    """Of one output; `problem` where it is more than allowed."""
+
+    abs: float = 0.0
+    scaled: float = 0.0
+    limit: float = 0.0
+    problem: str = ""
+
+
+def difference(want: torch.Tensor, value: Any, tolerance: float | None) -> Difference:
+    """The values of two tensors of the same shape and type."""
+    want = (torch.view_as_real(want) if want.is_complex() else want).detach().contiguous()
+    limit = tolerance if tolerance is not None else TOLERANCE.get(want.dtype, 0.0)
+    if want.numel() == 0:
+        return Difference(limit=limit)
+    dtype = DTYPES[want.dtype]
+    found = _core.compare(dtype, want.data_ptr(), value.data_ptr(), want.numel())
+    scaled, problem = found.max_scaled, ""
+    if found.nan_mismatch or found.inf_mismatch:
+        count = found.nan_mismatch + found.inf_mismatch
+        problem = f"{count} of {found.count} values are NaN or infinite on one side only"
+        scaled = math.inf
+    elif found.differing:
+        problem = f"{found.differing} of {found.count} {dtype} values differ"
+        scaled = max(scaled, 1.0)
+    elif scaled > limit:
+        problem = f"differs by {scaled:.3g} (scaled), more than {limit:g}"
+    return Difference(found.max_abs, scaled, limit, problem)
+
+
+def same_sizes(got: Sequence[int], want: Sequence[int], drawn: Sequence[int]) -> bool:
+    """Whether two shapes agree, except along axes whose size is drawn."""
+    return len(got) == len(want) and all(
+        a == b or axis in drawn for axis, (a, b) in enumerate(zip(got, want, strict=True))
+    )
+
+
+def compare(
+    names: list[str], expected: list[torch.Tensor], got: list, tolerance: float | None,
+    drawn: Mapping[str, Sequence[int]] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """One row: the worst difference over the outputs, and what is wrong where something is. Of outputs that are drawn
+    anew at each run the types and sizes alone; the axes given with them have no size of their own.
+    """
+    drawn = drawn or {}
     row: dict[str, Any] = {"abs": 0.0, "scaled": 0.0, "output": "", "ok": True, "problem": "",
                            "tolerance": TOLERANCE[torch.float32] if tolerance is None else tolerance}  # fmt: skip
     if len(expected) != len(got):
@@ -68,31 +131,17 @@ def compare(names: list[str], expected: list[torch.Tensor], got: list, tolerance
         dtype = ORT_TYPES.get(value.data_type(), value.data_type())
         if want.is_complex():
             want = torch.view_as_real(want)
-        if list(value.shape()) != list(want.shape) or dtype != DTYPES.get(want.dtype):
+        if not same_sizes(value.shape(), want.shape, drawn.get(name, ())) or dtype != DTYPES.get(want.dtype):
             problem = f"{dtype}{list(value.shape())}, eager has {DTYPES.get(want.dtype)}{list(want.shape)}"
             return row | {"ok": False, "scaled": math.inf, "abs": math.inf, "output": name, "problem": problem}
-        if want.numel() == 0:
+        if want.numel() == 0 or name in drawn:
             continue
-        want = want.detach().contiguous()
-        found = _core.compare(dtype, want.data_ptr(), value.data_ptr(), want.numel())
-        limit = tolerance if tolerance is not None else TOLERANCE.get(want.dtype, 0.0)
-        scaled = found.max_scaled
-        problem = ""
-        if found.nan_mismatch or found.inf_mismatch:
-            count = found.nan_mismatch + found.inf_mismatch
-            problem = f"{count} of {found.count} values are NaN or infinite on one side only"
-            scaled = math.inf
-        elif found.differing:
-            problem = f"{found.differing} of {found.count} {dtype} values differ"
-            scaled = max(scaled, 1.0)
-        elif scaled > limit:
-            problem = f"differs by {scaled:.3g} (scaled), more than {limit:g}"
-        if scaled >= row["scaled"]:
-            row |= {"abs": found.max_abs, "scaled": scaled, "output": name, "tolerance": limit}
-        if problem and row["ok"]:
-            row |= {"ok": False, "problem": problem, "output": name, "scaled": scaled, "abs": found.max_abs,
-                    "tolerance": limit}  # fmt: skip
-            return row
+        found = difference(want, value, tolerance)
+        figures = {"abs": found.abs, "scaled": found.scaled, "output": name, "tolerance": found.limit}
+        if found.problem:
+            return row | figures | {"ok": False, "problem": found.problem}
+        if found.scaled >= row["scaled"]:
+            row |= figures
     return row
 
 

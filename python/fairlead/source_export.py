@@ -15,6 +15,8 @@ from fairlead.checkpoint_export import FORMATS, CheckpointExport, export_checkpo
 from fairlead.pipeline import ExportResult, export
 from fairlead.request import DEFAULT_OPSET
 
+KEPT = ("verify", "tolerance", "allow_random", "strict", "max_size")  # options of every format
+
 
 @dataclass
 class Options:
@@ -26,7 +28,9 @@ class Options:
     config: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     dims: tuple[str, ...] = ()
-    export: dict[str, Any] = field(default_factory=dict)  # opset, external_data, no_verify, tolerance, strict, layout
+    export: dict[str, Any] = field(
+        default_factory=dict
+    )  # opset, external_data, no_verify, tolerance, allow_random, strict, layout
 
     def of_export(self) -> dict[str, Any]:
         given = dict(self.export)
@@ -144,7 +148,7 @@ def of_class(source: str, output: str | None, options: Options, show: Any) -> li
         given = options.of_export()
         given.pop("layout", None)
         if kind != "onnx":
-            given = {name: given[name] for name in ("verify", "tolerance", "strict", "max_size") if name in given}
+            given = {name: given[name] for name in KEPT if name in given}
         stem, ending = os.path.splitext(output)
         path = output if len(kinds) == 1 else f"{stem if ending[1:] in FORMATS else output}.{kind}"
         found.append(export(model, example, path, dynamic_shapes=shapes, progress=show, **given))

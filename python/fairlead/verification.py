@@ -3,11 +3,13 @@
 1. Every call the user gave is checked with its own tensors, then CHECKED_SETTINGS unseen settings that eager accepts.
 2. Where they differ, the same call is recorded: if it executes other operators, the model branched, and the place is
    known (`Diverged`); otherwise it is a `Discrepancy`, with the values that were assumed named as a likely cause.
-3. A model that draws random numbers is checked for shapes and types only.
+3. A model that draws random numbers runs several times (draws.py). Where an output differs from run to run, it is a
+   `Discrepancy` unless that was allowed; then shapes and types of that output are checked, and values of the others.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable
@@ -18,6 +20,7 @@ import torch
 
 from fairlead._core import Discrepancy, Diverged, InvalidInput
 from fairlead.contract import Contract
+from fairlead.draws import RUNS, Draws, drawn_with, refusal
 from fairlead.inputs import Call, moved, resized, rounded_otherwise, varied
 from fairlead.record.session import Outcome, RecordingSession
 from fairlead.record.state import ModelState
@@ -50,17 +53,21 @@ class Verification:
     path: str  # the final name, for messages; empty where the model stays in memory
     runtime: str = "ONNX Runtime"
     open: Callable[[str], Any] = OnnxSession  # what runs the staged file
+    allow_random: bool = False  # outputs may differ from run to run
 
     def run(self, staged: str, recording: RecordingSession) -> list[dict]:
         """One row per call that was checked; the contract is told. Raises where one differs."""
+        self.state = ModelState(self.model)
+        draws = any(a["kind"] == "random" for a in self.contract.assumptions)
+        self.draws = Draws(self.output_names, self.tolerance) if draws else None
+        if draws and not self.allow_random:  # before the runtime is asked: not every one can draw
+            self.check_repeats(next(iter(self.settings())))
         try:
             session = self.open(staged)
         except Exception as error:
             raise Discrepancy(
                 f"[verify] Expected a file that {self.runtime} loads, got: {first_line(error)}. {self.nothing_written}"
             ) from error
-        self.random = any(a["kind"] == "random" for a in self.contract.assumptions)
-        self.state = ModelState(self.model)
         rows: list[dict] = []
         for setting in self.settings():
             if setting.kind == "unseen" and sum(r["kind"] == "unseen" for r in rows) >= CHECKED_SETTINGS:
@@ -74,6 +81,7 @@ class Verification:
                 self.rows = rows
                 self.refuse(session, recording, setting, row)
         self.contract.verified = self.in_words(rows)
+        self.contract.drawn = dict(self.draws.axes) if self.draws else {}
         return rows
 
     @property
@@ -115,18 +123,37 @@ class Verification:
     def run_eager(self, args: tuple, kwargs: dict) -> list[torch.Tensor]:
         return eager(self.model, args, kwargs)
 
-    def check(self, session: OnnxSession, setting: Setting) -> dict | None:
-        """The row of a setting; None where eager refuses sizes that were made up."""
+    def check_repeats(self, setting: Setting) -> None:
+        """Eager against itself; what it refuses at the user's own call is said when that call is checked."""
+        with contextlib.suppress(Exception):
+            self.draws.runs(lambda: self.expected(setting))
+        self.refuse_drawn()
+
+    def refuse_drawn(self) -> None:
+        if self.draws is None or not self.draws.axes or self.allow_random:
+            return
+        error = Discrepancy(refusal(self.draws, self.contract.assumptions, self.nothing_written))
+        error.details = [a for a in self.contract.assumptions if a["kind"] == "random"]
+        raise error
+
+    def expected(self, setting: Setting) -> list[torch.Tensor]:
+        """What eager computes, with the model left as it was."""
         args, kwargs = self.calls[0].with_tensors([t.clone() for t in setting.tensors])
         try:
+            return self.run_eager(args, kwargs)
+        finally:
+            self.state.restore()
+
+    def check(self, session: OnnxSession, setting: Setting) -> dict | None:
+        """The row of a setting; None where eager refuses sizes that were made up."""
+        try:
             start = time.perf_counter()
-            expected = self.run_eager(args, kwargs)
-            eager_seconds = time.perf_counter() - start
+            expected = self.draws.runs(lambda: self.expected(setting)) if self.draws else self.expected(setting)
+            eager_seconds = (time.perf_counter() - start) / (RUNS if self.draws else 1)
         except Exception as error:
             if setting.tamer is not None:
                 tamer, setting.tamer = setting.tamer, None
                 setting.tensors = tamer
-                self.state.restore()
                 return self.check(session, setting)
             if setting.kind == "unseen":
                 return None
@@ -134,8 +161,7 @@ class Verification:
                 f"[verify] Expected the model to accept {setting.words}, but it raised {type(error).__name__}: "
                 f"{first_line(error)}. Check the call; it is made after others that were recorded."
             ) from error
-        finally:
-            self.state.restore()
+        self.refuse_drawn()
         row = {"kind": setting.kind, "sizes": setting.sizes}
         try:
             start = time.perf_counter()
@@ -145,11 +171,9 @@ class Verification:
             problem = f"cannot be computed: {first_line(error)}"
             return row | {"ok": False, "output": self.output_names[0], "scaled": math.inf, "abs": math.inf,
                           "problem": problem}  # fmt: skip
-        found = compare(self.output_names, expected, got, self.tolerance)
+        found = compare(self.output_names, expected, got, self.tolerance, self.draws and self.draws.axes)
         if not found["ok"] and self.tolerance is None and self.rounds_alike(setting, expected, found):
             found |= {"ok": True, "problem": ""}
-        if self.random and "[" not in found["problem"] and "outputs, eager" not in found["problem"]:
-            found |= {"ok": True, "problem": "", "scaled": 0.0}
         return row | found | {"eager_seconds": eager_seconds, "ort_seconds": seconds}
 
     def rounds_alike(self, setting: Setting, expected: list[torch.Tensor], found: dict) -> bool:
@@ -228,8 +252,9 @@ class Verification:
     def problem(self, recording: RecordingSession, setting: Setting, row: dict) -> Exception:
         nothing = self.nothing_written
         outcome = self.recorded(recording, setting)
-        if outcome.parted is not None:
-            _, before, now = outcome.parted
+        _, before, now = outcome.parted or (0, "", "")
+        if outcome.parted is not None and not (self.draws and before == now and ".generator" in now):
+            # A generator is another object in each run: that is no branch.
             return Diverged(
                 f"[verify] Expected the model to execute the same operators at every size, but at {setting.words} it "
                 f"executes {now} where it executed {before}: it branches on a size or a value there. {nothing} "
@@ -237,6 +262,11 @@ class Verification:
             )
         reads = [a for a in self.contract.assumptions if a["kind"] == "read"]
         cause = f" The model {reads[0]['what']} at {reads[0]['source']}: that assumption may be wrong." if reads else ""
+        if self.draws:
+            cause += (
+                f" It draws with {drawn_with(self.contract.assumptions)}, and this output repeats: where it seeds a "
+                "generator of its own, the file cannot draw the same. Draw ahead, and keep the numbers in a buffer."
+            )
         return Discrepancy(
             f"[verify] Expected {self.runtime} to agree with eager, but output {row['output']} {row['problem']} "
             f"at {setting.words}.{cause} {nothing}"
@@ -247,7 +277,10 @@ class Verification:
         unseen = "; ".join(", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] == "unseen")
         given = len(self.calls)
         where = "at the example" if given == 1 else f"at the {given} examples"
-        what = "shapes and types only, it draws random numbers" if self.random else f"worst difference {worst:.2g}"
+        what = f"worst difference {worst:.2g}"
+        if self.draws:
+            compared = len(self.draws.axes) < len(self.output_names)
+            what = f"{what}; {self.draws.in_words()}" if compared else self.draws.in_words()
         return f"in {self.runtime} {where}" + (f" and at {unseen}" if unseen else "") + f": {what}"
 
 

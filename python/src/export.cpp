@@ -186,6 +186,7 @@ void init_export(nb::module_& m) {
       .def_prop_ro("written_inputs",
                    [](const ProgramHandle& h) { return h.program.written_inputs; })
       .def_prop_ro("ambiguous", [](const ProgramHandle& h) { return h.program.ambiguous; })
+      .def_prop_ro("fragile", [](const ProgramHandle& h) { return h.program.fragile; })
       .def_prop_ro("node_count",
                    [](const ProgramHandle& h) { return h.program.graph.nodes.size(); })
       .def_prop_ro("output_shapes", &output_shapes)

@@ -214,7 +214,8 @@ void Recorder::push(nb::handle object) {
 const Recorder::Op& Recorder::op_of(nb::handle func) {
   const auto it = ops_.find(func.ptr());
   if (it != ops_.end()) return it->second;
-  // (name, functional, [(parameter, has default, default)], writes, drops, alias, random, strides)
+  // (name, functional, [(parameter, has default, default)], writes, drops, alias, random, strides,
+  // how many are written)
   const nb::object fields = define_(func);
   OpDef def;
   Op op;
@@ -238,6 +239,7 @@ const Recorder::Op& Recorder::op_of(nb::handle func) {
   def.alias = static_cast<Alias>(nb::cast<int>(fields[5]));
   def.random = nb::cast<bool>(fields[6]);
   op.needs_strides = nb::cast<bool>(fields[7]);
+  def.written_count = nb::cast<int>(fields[8]);
   op.id = static_cast<std::uint32_t>(vocabulary_.ops.size());
   vocabulary_.ops.push_back(std::move(def));
   holders_.push_back(nb::borrow(func));

@@ -70,6 +70,12 @@ TEST_CASE("sizes are read from sympy's text") {
   CHECK(sympy("Max(Integer(1), Min(" + s + ", Symbol('u1')))") == "max(min(s0, u1), 1)");
   CHECK(sympy("Mod(" + s + ", Integer(4))") == "s0%4");
   CHECK(sympy("CeilToInt(IntTrueDiv(" + s + ", Integer(4)))") == "ceildiv(s0, 4)");
+  const auto scaled = [&](const std::string& factor) {
+    return sympy("TruncToInt(Mul(Float('" + factor + "', precision=53), ToFloat(" + s + ")))");
+  };
+  CHECK(scaled("2.0") == "2*s0");
+  CHECK(scaled("1.5") == "(3*s0)//2");
+  CHECK_THROWS_AS((void)scaled("1.7"), Error);  // 1.7 * 10 is 17 only after rounding
 }
 
 TEST_CASE("a comparison of sizes is 0 or 1") {

@@ -385,3 +385,8 @@ TEST_CASE("the end of a block that the last one may not reach") {
   Lab lab({"n", "step"}, runs);
   CHECK(lab.says("Min(3*step + 3, n)") == lab.normal("Min(3*step + 3, n)"));
 }
+
+TEST_CASE("what is left after whole blocks, and one block more") {
+  Lab lab({"batch", "n"}, {{13, 7}, {14, 7}, {17, 7}, {14, 6}, {19, 13}, {13, 14}, {13, 17}});
+  CHECK(lab.says("Mod(n, 4) + 4") == lab.normal("Mod(n, 4) + 4"));
+}

@@ -35,6 +35,21 @@ def keep(monkeypatch, case: Case) -> None:
     monkeypatch.setitem(session._KEPT, case.keep, kept)
 
 
+def assert_program_agrees(case: Case, model: torch.nn.Module, inputs: tuple, path) -> None:
+    """The same for a program of torch.export, with every dim free that it lets vary."""
+    free = () if case.fixed else tuple(dict.fromkeys(range(t.dim()), torch.export.Dim.AUTO) for t in inputs)
+    program = torch.export.export(model, inputs, dynamic_shapes=(free,) if free else None)
+    found = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
+    assert case.op.removeprefix("higher_order.") in found, f"{case.op} is not in the program: {sorted(found)}"
+    if case.differs:
+        with pytest.raises(fairlead.Discrepancy, match=case.differs):
+            fairlead.export(program, path, tolerance=case.tolerance)
+        return
+    result = fairlead.export(program, path, tolerance=case.tolerance)
+    assert case.fixed or result.contract.symbols, "no dim is free"
+    assert max(row["scaled"] for row in result.discrepancies) <= case.tolerance
+
+
 @pytest.mark.parametrize("case", CASES, ids=[c.id for c in CASES])
 def test_operator_matches_eager(case: Case, tmp_path, monkeypatch):
     if case.keep:
@@ -43,10 +58,17 @@ def test_operator_matches_eager(case: Case, tmp_path, monkeypatch):
     inputs = case.make()
     model = Wrap(case.fn).eval()
     path = tmp_path / "model.onnx"
+    if case.traced:
+        assert_program_agrees(case, model, inputs, path)
+        return
     options = {"dynamic_shapes": tuple({} for _ in inputs)} if case.fixed else {}
     if case.error:
         with pytest.raises(fairlead.Unsupported, match=case.error):
             fairlead.export(model, inputs, path, verify=False, **options)
+        return
+    if case.differs:
+        with pytest.raises(fairlead.Discrepancy, match=case.differs):
+            fairlead.export(model, inputs, path, tolerance=case.tolerance, **options)
         return
     result = fairlead.export(model, inputs, path, verify=not case.random, tolerance=case.tolerance, **options)
     assert case.op in result.recorded_operators, f"{case.op} was not executed: {sorted(result.recorded_operators)}"

@@ -2,6 +2,7 @@
 
 import random
 
+import onnxruntime
 import pytest
 import torch
 
@@ -432,3 +433,46 @@ def test_random_programs_agree_with_eager(seed, tmp_path):
 def test_random_programs_of_free_sizes_agree_with_eager(seed, tmp_path):
     fn = program(seed)
     agree(fn, (x(6, 8),), tmp_path, dynamic_shapes=(free((6, 8)),))
+
+
+# ---- several results written at once ----------------------------------------------------------------------
+
+
+def test_every_tensor_of_out_is_written(tmp_path):
+    def largest(a):
+        values, places = torch.zeros(a.shape[0]), torch.zeros(a.shape[0], dtype=torch.int64)
+        torch.max(a, 1, out=(values, places))
+        return values * 2, places + 1
+
+    def sorted_rows(a):
+        values, places = torch.empty_like(a), torch.empty_like(a, dtype=torch.int64)
+        torch.sort(a, out=(values, places))
+        return values, places
+
+    def into_views(a):
+        values, places = torch.zeros(2, a.shape[0]), torch.zeros(2, a.shape[0], dtype=torch.int64)
+        torch.max(a, 1, out=(values[1], places[0]))
+        return values, places
+
+    for model in (largest, sorted_rows, into_views):
+        agree(model, (torch.randn(3, 4),), tmp_path)
+    # At fixed sizes the check has the example's values alone: others must not find them built in.
+    agree(largest, (x(3, 4),), tmp_path, dynamic_shapes=({},))
+    session = onnxruntime.InferenceSession(tmp_path / "model.onnx")
+    other = torch.tensor([[4.0, 3, 2, 1], [1, 4, 3, 2], [1, 2, 4, 3]])
+    _, places = session.run(None, {session.get_inputs()[0].name: other.numpy()})
+    assert places.tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("model", "operator"),
+    [
+        (lambda a: torch._foreach_add_([a * 1, a * 2], 1), "aten._foreach_add_.Scalar"),
+        (lambda a: torch.rrelu(a) * 2, "aten.rrelu_with_noise.default"),
+    ],
+)
+def test_operators_whose_writes_are_not_their_results_are_refused(model, operator, tmp_path):
+    with pytest.raises(fairlead.Unsupported) as caught:
+        agree(lambda a: (model(a), a)[1] + 1, (x(3, 4),), tmp_path)
+    text = f"[export] Expected operators that write to one tensor and return it, got {operator} (in the model at "
+    assert str(caught.value).startswith(text)

@@ -26,7 +26,7 @@ SLACK = 1.02  # two nodes in a hundred more than landed are an accident, more ar
 
 def figures(name: str, path: str) -> dict:
     model, inputs = recipes.make(name)
-    result = fairlead.export(model, inputs, path)
+    result = fairlead.export(model, inputs, path, allow_random=True)
     assert result.discrepancies
     compared = [row for row in result.discrepancies if math.isfinite(row["scaled"])]
     assert all(row["ok"] for row in result.discrepancies)
@@ -45,7 +45,7 @@ def test_exports_with_the_figures_of_before(name, tmp_path):
     assert set(before["symbols"]) <= set(now["symbols"]), "a dim that was free is fixed now"
     assert now["nodes"] <= before["nodes"] * SLACK
     assert now["random"] == before["random"]
-    assert now["random"] or now["worst"] <= TOLERANCE
+    assert now["worst"] <= TOLERANCE  # of the outputs that are not drawn
 
 
 def test_every_figure_belongs_to_a_recipe():

@@ -120,7 +120,7 @@ void lower_max_indices(Lowering& b, Val x) {
   }
   to.push_back(row);
   x = b.reshape(b.transpose(x, perm), from, to);
-  b.result(0, b.reduce("ReduceMax", x, {-1}, false));
+  b.result(0, b.reduce("ReduceMax", x, {static_cast<std::int64_t>(b.out_shape().size())}, false));
   Val best = b.op("ArgMax", {x}, {attr("axis", -1), attr("keepdims", 0)});
   Val flat;
   Expr below = p.constant(1);

@@ -46,7 +46,7 @@ void lower_cumprod(Lowering& b) {
   if (b.rank(0) == 0) return b.result(b.in(0));
   const Dtype work = is_float(d) ? (dtype_size(d) < 4 ? Dtype::kFloat32 : d) : Dtype::kInt64;
   const Running r = running(b, b.cast(b.in(0, d), work), b.axis(1), 1);
-  b.result(b.transpose(b.reduce("ReduceProd", r.rows, {-1}, false), inverse(r.perm)));
+  b.result(b.transpose(b.reduce("ReduceProd", r.rows, {b.rank(0)}, false), inverse(r.perm)));
 }
 
 // aten::logcumsumexp(Tensor self, int dim) -> Tensor
@@ -54,7 +54,7 @@ void lower_logcumsumexp(Lowering& b) {
   if (b.rank(0) == 0) return b.result(b.in(0));
   const Dtype work = b.out_dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
   const Running r = running(b, b.in(0, work), b.axis(1), -std::numeric_limits<double>::infinity());
-  b.result(b.transpose(b.reduce("ReduceLogSumExp", r.rows, {-1}, false), inverse(r.perm)));
+  b.result(b.transpose(b.reduce("ReduceLogSumExp", r.rows, {b.rank(0)}, false), inverse(r.perm)));
 }
 
 // aten::cummax(Tensor self, int dim) -> (Tensor values, Tensor indices): of equals, the last
@@ -72,27 +72,31 @@ void lower_cumulative(Lowering& b) {
   const std::int64_t axis = b.axis(1);
   const Running r = running(b, x, axis, rest);
   if (b.result_used(0)) {
-    const Val values = b.reduce(kLargest ? "ReduceMax" : "ReduceMin", r.rows, {-1}, false);
+    const Val values = b.reduce(kLargest ? "ReduceMax" : "ReduceMin", r.rows, {b.rank(0)}, false);
     b.result(0, b.transpose(values, inverse(r.perm)));
   }
   if (!b.result_used(1)) return;
   // The last place whose element equals the running extreme, among those seen.
-  const Val extreme = b.reduce(kLargest ? "ReduceMax" : "ReduceMin", r.rows, {-1}, true);
+  const Val extreme = b.reduce(kLargest ? "ReduceMax" : "ReduceMin", r.rows, {b.rank(0)}, true);
   const Val all = range(b, b.shape(0)[axis]);
   const Val seen = b.op("LessOrEqual", {all, b.unsqueeze(all, {1})});
   const Val hit = b.op("And", {seen, b.op("Equal", {r.rows, extreme})});
   const Val place = b.op("Where", {hit, all, b.scalar(0, Dtype::kInt64)});
-  b.result(1, b.transpose(b.reduce("ReduceMax", place, {-1}, false), inverse(r.perm)));
+  b.result(1, b.transpose(b.reduce("ReduceMax", place, {b.rank(0)}, false), inverse(r.perm)));
 }
 
 // ---- bins
 // -------------------------------------------------------------------------------------------
 
+// The axis behind those of the result. Not -1: ONNX Runtime reduces empty tensors along a negative
+// axis to their own shape.
+std::int64_t behind_result(Lowering& b) { return static_cast<std::int64_t>(b.out_shape().size()); }
+
 // How many of `edges` [..., m] lie before each of `values` [..., 1]: NaN comes after all.
 Val count_before(Lowering& b, Val edges, Val values, bool right) {
   const Val after = b.op(right ? "Greater" : "GreaterOrEqual", {edges, values});
   const Val before = b.cast(b.op("Not", {after}), Dtype::kInt64);
-  return b.reduce("ReduceSum", before, {-1}, false);
+  return b.reduce("ReduceSum", before, {behind_result(b)}, false);
 }
 
 Dtype comparable(Lowering& b, std::initializer_list<std::size_t> arguments) {
@@ -100,17 +104,9 @@ Dtype comparable(Lowering& b, std::initializer_list<std::size_t> arguments) {
   return d == Dtype::kBool ? Dtype::kInt32 : d;
 }
 
-// Without edges every place is 0; ONNX Runtime's ReduceSum leaves an empty dimension in place.
-bool no_edges(Lowering& b, std::size_t edges) {
-  if (!is_const(b.shape(edges).back(), 0)) return false;
-  b.result(b.expand(b.scalar(0, b.out_dtype()), {}, b.out_shape()));
-  return true;
-}
-
 // aten::searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False,
 //   bool right=False, str? side=None, Tensor? sorter=None) -> Tensor
 void lower_searchsorted(Lowering& b) {
-  if (no_edges(b, 0)) return;
   const Dtype d = comparable(b, {0, 1});
   Val edges = b.in(0, d);
   if (b.has(5)) {
@@ -127,7 +123,6 @@ void lower_searchsorted(Lowering& b) {
 
 // aten::bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False)
 void lower_bucketize(Lowering& b) {
-  if (no_edges(b, 1)) return;
   const Dtype d = comparable(b, {0, 1});
   const Val values = b.in(0, d);
   const Val column = b.is_tensor(0) && b.rank(0) > 0 ? b.unsqueeze(values, {-1}) : values;
@@ -196,7 +191,7 @@ void lower_isin(Lowering& b) {
     tests = b.rank(1) == 1 ? tests : b.op("Reshape", {tests, b.ints({-1})});
     // Summed, not reduced by maximum: an empty list has none.
     const Val hit = b.op("Equal", {b.unsqueeze(elements, {-1}), tests});
-    const Val hits = b.reduce("ReduceSum", b.cast(hit, Dtype::kInt32), {-1}, false);
+    const Val hits = b.reduce("ReduceSum", b.cast(hit, Dtype::kInt32), {behind_result(b)}, false);
     found = b.op("Greater", {hits, b.scalar(0, Dtype::kInt32)});
   }
   b.result(b.flag(3) ? b.op("Not", {found}) : found);

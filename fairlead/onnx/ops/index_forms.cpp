@@ -29,6 +29,7 @@ Val choose(Lowering& b, Val condition, Val yes, Val no) {
 
 Val ordered(Lowering& b, Val v) {
   const Dtype d = b.dtype_of(v);
+  if (d == Dtype::kBfloat16) return b.cast(v, Dtype::kFloat32);
   return d == Dtype::kBool || d == Dtype::kInt16 || d == Dtype::kUint16 ? b.cast(v, Dtype::kInt32)
                                                                         : v;
 }

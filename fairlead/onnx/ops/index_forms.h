@@ -16,7 +16,8 @@ namespace fairlead::onnx {
 // Where, also for types that ONNX Runtime has no Where for.
 [[nodiscard]] Val choose(Lowering& b, Val condition, Val yes, Val no);
 
-// v in a type that comparisons, TopK and reductions take: bools and 16-bit integers become int32.
+// v in a type that comparisons, TopK and reductions take: bools and 16-bit integers become int32,
+// bfloat16 float32.
 [[nodiscard]] Val ordered(Lowering& b, Val v);
 
 // [.., axis, ..] -> [axis, ..] and back.

@@ -121,6 +121,9 @@ void lower_max_pool(Lowering& b) {
   const bool batched = b.rank(0) == static_cast<int>(kCount) + 2;
   Val x = b.in(0, work);
   if (!batched) x = b.unsqueeze(x, {0});
+  // ONNX Runtime takes a Pad into the MaxPool behind it, and then pads with the lowest value
+  // whatever the Pad says; the largest of one stands between them.
+  if (b.made_by(x, "Pad")) x = b.op("Max", {x});
   const bool explicit_padding = hangs_over(w);
   if (explicit_padding) x = pad_windows(b, x, w, -std::numeric_limits<double>::infinity());
   Attributes attributes = {
@@ -198,16 +201,20 @@ void lower_avg_pool(Lowering& b) {
   b.result(batched ? y : b.squeeze(y, {0}));
 }
 
+// Its kernels start from the lowest number in place of -inf.
+constexpr std::string_view kAllInfinite =
+    "ONNX Runtime may give the lowest number for a window of -inf alone";
+
 constexpr OpRow kRows[] = {
     {"aten.avg_pool1d.default", lower_avg_pool<1>, "AveragePool", "float64 computes in float32"},
     {"aten.avg_pool2d.default", lower_avg_pool<2>, "AveragePool", "float64 computes in float32"},
     {"aten.avg_pool3d.default", lower_avg_pool<3>, "AveragePool", "float64 computes in float32"},
-    {"aten.max_pool1d.default", lower_max_pool<1>, "MaxPool", ""},
-    {"aten.max_pool1d_with_indices.default", lower_max_pool<1>, "MaxPool", ""},
-    {"aten.max_pool2d.default", lower_max_pool<2>, "MaxPool", ""},
-    {"aten.max_pool2d_with_indices.default", lower_max_pool<2>, "MaxPool", ""},
-    {"aten.max_pool3d.default", lower_max_pool<3>, "MaxPool", ""},
-    {"aten.max_pool3d_with_indices.default", lower_max_pool<3>, "MaxPool", ""},
+    {"aten.max_pool1d.default", lower_max_pool<1>, "MaxPool", kAllInfinite},
+    {"aten.max_pool1d_with_indices.default", lower_max_pool<1>, "MaxPool", kAllInfinite},
+    {"aten.max_pool2d.default", lower_max_pool<2>, "MaxPool", kAllInfinite},
+    {"aten.max_pool2d_with_indices.default", lower_max_pool<2>, "MaxPool", kAllInfinite},
+    {"aten.max_pool3d.default", lower_max_pool<3>, "MaxPool", kAllInfinite},
+    {"aten.max_pool3d_with_indices.default", lower_max_pool<3>, "MaxPool", kAllInfinite},
 };
 
 }  // namespace

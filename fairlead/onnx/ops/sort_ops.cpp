@@ -165,9 +165,9 @@ void lower_mode(Lowering& b) {
   std::rotate(perm.begin(), perm.begin() + 1, perm.end());  // the axis last
   const Val sorted = b.transpose(pair[0], perm), order = b.transpose(pair[1], perm);
   const Val equal = b.op("Equal", {b.unsqueeze(sorted, {-1}), b.unsqueeze(sorted, {-2})});
-  const Val counts = b.reduce("ReduceSum", b.cast(equal, Dtype::kInt32), {-1}, false);
-  const Val first = b.op("ArgMax", {counts}, {attr("axis", -1), attr("keepdims", 1)});
-  const Val most = b.cast(b.reduce("ReduceMax", counts, {-1}, true), Dtype::kInt64);
+  const Val counts = b.reduce("ReduceSum", b.cast(equal, Dtype::kInt32), {b.rank(0)}, false);
+  const Val first = b.op("ArgMax", {counts}, {attr("axis", b.rank(0) - 1), attr("keepdims", 1)});
+  const Val most = b.cast(b.reduce("ReduceMax", counts, {b.rank(0) - 1}, true), Dtype::kInt64);
   const Val last = b.op("Sub", {b.op("Add", {first, most}), b.ints({1})});
   for (std::size_t k = 0; k < 2; ++k) {
     const Val v = b.op("GatherElements", {k == 0 ? sorted : order, last}, {attr("axis", -1)});

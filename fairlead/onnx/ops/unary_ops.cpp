@@ -51,7 +51,9 @@ void lower_neg(Lowering& b) {
 
 // aten::sign(Tensor self) -> Tensor
 void lower_sign(Lowering& b) {
-  b.result(b.dtype(0) == Dtype::kBool ? b.in(0) : b.op("Sign", {b.in(0)}));
+  if (b.dtype(0) == Dtype::kBool) return b.result(b.in(0));
+  const Num sign = node("Sign", arg(b));
+  b.result(is_float(b.dtype(0)) ? where(node("IsNaN", arg(b)), 0, sign) : sign);
 }
 
 // aten::signbit(Tensor self) -> Tensor
@@ -285,6 +287,7 @@ constexpr OpRow kRows[] = {
     {"aten.log2.default", lower_log_base<2>, "Log, Div in float64", ""},
     {"aten.logit.default", lower_logit, "Div, Log", ""},
     {"aten.nan_to_num.default", lower_nan_to_num, "Clip, IsNaN, Where", ""},
+    {"aten._neg_view.default", lower_neg, "Neg", ""},
     {"aten.neg.default", lower_neg, "Neg", ""},
     {"aten.positive.default", lower_same, "nothing", ""},
     {"aten.rad2deg.default", [](Lowering& b) { b.result(arg(b) * (180 / std::numbers::pi)); },
@@ -297,7 +300,7 @@ constexpr OpRow kRows[] = {
     {"aten.round.default", lower_rounding<"Round">, "Round", ""},
     {"aten.rsqrt.default", lower_rsqrt, "Sqrt, Reciprocal", ""},
     {"aten.sgn.default", lower_sign, "Sign", "NaN stays NaN"},
-    {"aten.sign.default", lower_sign, "Sign", "NaN stays NaN"},
+    {"aten.sign.default", lower_sign, "Sign", ""},
     {"aten.signbit.default", lower_signbit, "Less, Reciprocal, Or", "NaN counts as positive"},
     {"aten.sin.default", lower_unary<"Sin">, "Sin", ""},
     {"aten.sinh.default", lower_hyperbolic<-1>, "Sinh", ""},

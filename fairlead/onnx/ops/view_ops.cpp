@@ -160,6 +160,7 @@ constexpr OpRow kRows[] = {
     {"aten.expand_copy.default", lower_expand, "Expand", ""},
     {"aten.flatten.using_ints", lower_reshape, "Reshape", ""},
     {"aten.lift_fresh.default", lower_same, "nothing", ""},
+    {"aten.lift_fresh_copy.default", lower_same, "nothing", ""},
     {"aten.narrow_copy.default", lower_narrow, "Slice", ""},
     {"aten.permute.default", lower_permute, "Transpose", ""},
     {"aten.permute_copy.default", lower_permute, "Transpose", ""},

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from fairlead.program.session import TensorValue
 from fairlead.program.torch_export import quiet
+from fairlead.runtime_check import TensorValue
 
 
 class ExecutorchSession:

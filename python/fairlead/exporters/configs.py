@@ -120,6 +120,7 @@ class DynamoConfig(ExportConfigMixin):
         in memory. For export_for_generation a folder, or a pattern with {component} in it.
     tracer: "observe" runs the model at several sizes; "torch.export" imports an ExportedProgram.
     verify: run what was exported and compare with eager at sizes that were never tried.
+    allow_random: outputs that differ from run to run, because the model draws random numbers, are no error.
     method: where DynamoExporter and ExecutorchExporter take the program from: "recorded" rebuilds it from the recorded
         operators, "torch.export" traces the model itself, "auto" takes the first of these that works.
     """
@@ -133,11 +134,14 @@ class DynamoConfig(ExportConfigMixin):
     output_path: str | os.PathLike | None = field(default=None, kw_only=True)
     tracer: str = field(default="observe", kw_only=True)
     verify: bool = field(default=True, kw_only=True)
+    allow_random: bool = field(default=False, kw_only=True)
     method: str = field(default="auto", kw_only=True)
 
     def check(self) -> None:
         super().check()
-        self.check_booleans("dynamic", "strict", "prefer_deferred_runtime_asserts_over_guards", "verify")
+        self.check_booleans(
+            "dynamic", "strict", "prefer_deferred_runtime_asserts_over_guards", "verify", "allow_random"
+        )
         self.check_choice("tracer", TRACERS)
         self.check_choice("method", METHODS)
         shapes = self.dynamic_shapes

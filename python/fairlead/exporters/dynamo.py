@@ -42,7 +42,8 @@ class DynamoExporter(HfExporter):
             "prefer_deferred_runtime_asserts_over_guards": config.prefer_deferred_runtime_asserts_over_guards,
         }
         with prepared(model, sample_inputs, tracing=method == "torch.export") as sample:
-            options = {"dynamic_shapes": shapes_asked(config), "verify": config.verify, "notes": sample.notes}
+            options = {"dynamic_shapes": shapes_asked(config), "verify": config.verify, "notes": sample.notes,
+                       "allow_random": config.allow_random}  # fmt: skip
             return self.target(
                 sample.model, sample.call, config.output_path, options, Progress(None), method, export_options,
                 **self.target_options(config),

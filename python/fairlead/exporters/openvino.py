@@ -22,6 +22,7 @@ from fairlead.runtime_check import compare
 # What both configurations have, and what concerns the export to ONNX.
 COMMON = (
     "dynamic", "strict", "dynamic_shapes", "prefer_deferred_runtime_asserts_over_guards", "tracer", "verify",
+    "allow_random",
 )  # fmt: skip
 BEAMS = "beam_idx"
 
@@ -75,7 +76,7 @@ def check(model: Any, program: OnnxProgram, sample: Prepared, equal: bool) -> No
     compiled = openvino.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     results = compiled(feed(program.input_names, sample.inputs))
     got = [onnxruntime.OrtValue.ortvalue_from_numpy(results[name]) for name in program.output_names]
-    row = compare(program.output_names, sample.outputs(), got, None if equal else math.inf)
+    row = compare(program.output_names, sample.outputs(), got, None if equal else math.inf, program.contract.drawn)
     if equal and not row["ok"]:
         raise Discrepancy(
             f"[OpenVINOExporter] Expected OpenVINO to agree with eager, but output {row['output']} {row['problem']} at "

@@ -104,6 +104,7 @@ def exported(exporter: OnnxExporter, part: PartPlan, paths: Paths, shared: Share
             opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
             external_data=external_words(config.external_data),
             verify=config.verify,
+            allow_random=config.allow_random,
             strict=config.strict,
             optimize=config.optimize,
             notes=notes,

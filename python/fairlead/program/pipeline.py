@@ -33,7 +33,7 @@ from fairlead.request import DEFAULT_OPSET, check_model, check_path
 METHODS = ("auto", "recorded", "torch.export")
 DEFAULTS = {
     "dynamic_shapes": None, "input_names": None, "output_names": None, "opset": DEFAULT_OPSET, "external_data": "auto",
-    "verify": True, "strict": False, "tolerance": None, "max_size": None,
+    "verify": True, "strict": False, "tolerance": None, "allow_random": False, "max_size": None,
     "optimize": False, "notes": (), "shared_weights": None,
 }  # fmt: skip
 ONLY_ONNX = ("input_names", "output_names", "opset", "external_data", "shared_weights")

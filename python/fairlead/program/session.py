@@ -7,25 +7,8 @@ import torch
 from fairlead.caches import register_flattening_functions
 from fairlead.inputs import Call
 from fairlead.leaves import get_leaf_tensors
-from fairlead.record.session import DTYPES
 from fairlead.record.state import ModelState
-
-
-class TensorValue:
-    """A tensor with the interface of the values that are compared with eager."""
-
-    def __init__(self, tensor: torch.Tensor):
-        tensor = tensor.detach().resolve_conj().resolve_neg()
-        self.tensor = (torch.view_as_real(tensor) if tensor.is_complex() else tensor).contiguous()
-
-    def data_type(self) -> str:
-        return DTYPES[self.tensor.dtype]
-
-    def shape(self) -> list[int]:
-        return list(self.tensor.shape)
-
-    def data_ptr(self) -> int:
-        return self.tensor.data_ptr()
+from fairlead.runtime_check import TensorValue
 
 
 class ProgramSession:

@@ -1,8 +1,9 @@
 """What the core is told about an operator, read once from its schema.
 
 Fields of a definition: name, functional name (for operators that write), parameters with defaults, position of the
-written argument, whether the functional form drops it (out= variants), how results alias arguments, whether it draws
-random numbers, whether its first argument's strides matter.
+first written argument, whether the functional form drops it (out= variants), how results alias arguments, whether it
+draws random numbers, whether its first argument's strides matter, how many arguments are written (-1: what it returns
+is not what it writes).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ NEEDS_STRIDES = {"as_strided", "as_strided_copy", "as_strided_scatter"}
 def define(func) -> tuple:
     """The definition of an OpOverload, or of a function that is kept whole."""
     if isinstance(func, Kept):
-        return (func.name, "", func.params, -1, False, func.alias, False, False)
+        return (func.name, "", func.params, -1, False, func.alias, False, False, 1)
     schema = func._schema
     base = schema.name.split("::")[1]
     params = [
@@ -32,9 +33,11 @@ def define(func) -> tuple:
     alias = VIEW if any(r.alias_info is not None for r in schema.returns) and not written else NEVER
     if base in RESHAPED_IN_PLACE:
         name = name.replace(f".{base}.", f".{base[:-1]}.").replace("transpose.default", "transpose.int")
-        return (name, "", params, -1, False, VIEW, False, base in NEEDS_STRIDES)
-    functional, drops = "", False
+        return (name, "", params, -1, False, VIEW, False, base in NEEDS_STRIDES, 1)
+    functional, drops, count = "", False, 1
     if written:
+        returned = [r for r in schema.returns if r.alias_info is not None and r.alias_info.is_write]
+        count = len(written) if len(schema.returns) == len(returned) == len(written) else -1
         functional, drops = functional_form(func, schema, name)
     # The chance in kernels of attention is their dropout, which lowering refuses.
     random = torch.Tag.nondeterministic_seeded in func.tags and "attention" not in base
@@ -47,6 +50,7 @@ def define(func) -> tuple:
         alias,
         random,
         base in NEEDS_STRIDES,
+        count,
     )
 
 

@@ -130,9 +130,10 @@ class RecordingSession:
 
     With `roll`, runs that only differ in how often they go through a loop are one program."""
 
-    def __init__(self, model: torch.nn.Module, roll: bool = False):
+    def __init__(self, model: torch.nn.Module, roll: bool = False, flags: bool = True):
         self.model = model
         self.roll = roll
+        self.flags = flags  # torch's "am I being traced" is yes
         self.muted = False
         if not _KEPT:
             _KEPT.update(kept_functions())
@@ -147,7 +148,7 @@ class RecordingSession:
 
     def __enter__(self):
         self._stack.enter_context(torch.no_grad())
-        self._stack.enter_context(tracing_switches(self.model))
+        self._stack.enter_context(tracing_switches(self.flags))
         return self
 
     def __exit__(self, *exc):

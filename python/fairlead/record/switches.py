@@ -15,11 +15,11 @@ import torch
 
 
 @contextlib.contextmanager
-def tracing_switches(model: torch.nn.Module):
+def tracing_switches(flags: bool = True):
     undo = contextlib.ExitStack()
     with undo:
         for flag in ("_is_compiling_flag", "_is_exporting_flag"):
-            if hasattr(torch.compiler, flag):
+            if flags and hasattr(torch.compiler, flag):
                 undo.callback(setattr, torch.compiler, flag, getattr(torch.compiler, flag))
                 setattr(torch.compiler, flag, True)
         for module in (torch.nn.functional, torch.functional):

@@ -97,6 +97,12 @@ def unsupported(facts: dict) -> list[dict]:
 
 
 def discrepancy(facts: dict) -> list[dict]:
+    if any(d["kind"] == "random" for d in facts["details"]):
+        return [
+            step("Pass what the model draws as an input, where its forward takes one (noise)."),
+            step("Or let the file draw anew at each run; of what it draws, shapes and types are checked.",
+                 'fairlead.export(model, inputs, "model.onnx", allow_random=True)'),
+        ]  # fmt: skip
     return [
         step("Look at the calls above: a difference at one size only means a branch or a wrong size, one at every call "
              "an operator that computes something else."),

@@ -25,7 +25,9 @@ class Case:
     tolerance: float = 1e-4  # scaled by max(1, |reference|); float32 rounding of a few operators
     random: bool = False  # only shapes and dtypes are compared; the distribution has its own test
     error: str = ""  # expected text of the Unsupported error, for what ONNX cannot express
+    differs: str = ""  # expected text of the Discrepancy, for what ONNX Runtime computes otherwise than PyTorch
     min_opset: int = 18
+    traced: bool = False  # through torch.export, whose programs keep operators that a recording sees taken apart
     keep: Callable | None = None  # a torch function recorded as `op`, which PyTorch would take apart
 
     @property

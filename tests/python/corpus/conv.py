@@ -31,6 +31,20 @@ def transposed(dims, groups=1, bias=True, **options):
 
 OP = "aten.convolution.default"
 
+
+def inside(transposed, *, stride=1, dtype=torch.float32):
+    """What convolution calls; programs made elsewhere have it."""
+    weight = (4, 6, 3, 2) if transposed else (6, 4, 3, 2)
+    return (
+        lambda x, w, b: torch.ops.aten._convolution(
+            x, w, b, [stride, 1], [1, 0], [1, 1], transposed, [0, 0], 1, False, False, False, False
+        ),
+        lambda: tuple(torch.randn(*s).to(dtype) for s in ((2, 4, 7, 8), weight, (6,))),
+    )
+
+
+INSIDE = "aten._convolution.default"
+
 CASES = [
     Case(OP, *conv(1), "1d"),
     Case(OP, *conv(1, stride=2, padding=1, dilation=2), "1d strided dilated"),
@@ -55,4 +69,7 @@ CASES = [
     Case(OP, *transposed(2, stride=2, padding=1, output_padding=1), "transposed 2d"),
     Case(OP, *transposed(2, groups=2, dilation=2, bias=False), "transposed 2d groups"),
     Case(OP, *transposed(3, stride=2, padding=1), "transposed 3d"),
+    Case(INSIDE, *inside(False, stride=2), tolerance=1e-3),
+    Case(INSIDE, *inside(True), "transposed", tolerance=1e-3),
+    Case(INSIDE, *inside(False, dtype=torch.float16), "float16", tolerance=2e-2),
 ]

@@ -17,6 +17,7 @@ def case(op, fn, make=None, name=""):
 
 
 a = torch.ops.aten
+G = torch.Generator()
 CASES = [
     case("aten.bernoulli.default", torch.bernoulli),
     case("aten.bernoulli.p", lambda x: torch.bernoulli(x, 0.3)),
@@ -53,5 +54,10 @@ CASES = [
     case("aten.random.to", lambda x: x.clone().random_(9)),
     case("aten.randperm.default", lambda x: torch.randperm(n(x))),
     case("aten.uniform.default", lambda x: x.clone().uniform_(-1, 2)),
+    case("aten.rand.generator", lambda x: torch.rand(n(x), 3, generator=G)),
+    case("aten.randint.generator", lambda x: torch.randint(9, (n(x), 3), generator=G)),
+    case("aten.randint.low_generator", lambda x: torch.randint(2, 9, (n(x),), generator=G)),
+    case("aten.randn.generator", lambda x: torch.randn(n(x), 3, generator=G)),
+    case("aten.randperm.generator", lambda x: torch.randperm(n(x), generator=G)),
     Case("aten.native_dropout.default", lambda x: a.native_dropout(x, 0.5, False), f(5, 4), "eval"),
 ]

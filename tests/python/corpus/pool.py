@@ -18,6 +18,9 @@ ADAPTIVE_MAX = "aten.adaptive_max_pool2d.default"
 CASES = [
     Case(MAX, lambda x: F.max_pool2d(x, 2), f(2, 3, 8, 9)),
     Case(MAX, lambda x: F.max_pool2d(x, 3, 2, 1), f(2, 3, 8, 9), "padded"),
+    Case(
+        MAX, lambda x: F.max_pool2d(F.pad(-x.abs(), (1, 1, 1, 1)), 3, 2), f(2, 3, 8, 9), "behind a padding with zeros"
+    ),
     Case(MAX, lambda x: F.max_pool2d(x, (3, 2), (2, 3), (1, 0), (1, 2)), f(2, 3, 8, 9), "uneven, dilated"),
     Case(MAX, lambda x: F.max_pool2d(x, 3, 2, 1, ceil_mode=True), f(2, 3, 8, 9), "ceil"),
     Case(MAX, lambda x: F.max_pool2d(x, 2, 3, 1, ceil_mode=True), f(2, 3, 8, 9), "ceil, stride beyond kernel"),
