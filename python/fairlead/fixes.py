@@ -68,7 +68,8 @@ class Fixes:
         """(symbol, min, max) of the sizes outside of which the model is known to do something else."""
         found = []
         for k, symbol in enumerate(probed.symbols):
-            learnt = max((self.minimum.get(place, 1) for place in places_of(probed, k)), default=1)
+            places = places_of(probed, k)
+            learnt = max((self.minimum.get(place, 1) // unit_of(probed, place) for place in places), default=1)
             least = symbol.min if symbol.other_below else learnt
             most = symbol.max if symbol.other_above else LARGEST
             if least > 1 or most < LARGEST:
@@ -76,8 +77,9 @@ class Fixes:
         return found
 
     def raise_minimum(self, probed, symbol: int, smallest: int, reason: str) -> bool:
-        places = [place for place in places_of(probed, symbol) if self.minimum.get(place, 1) < smallest]
-        self.minimum.update(dict.fromkeys(places, smallest))
+        sizes = {place: smallest * unit_of(probed, place) for place in places_of(probed, symbol)}
+        places = [place for place, size in sizes.items() if self.minimum.get(place, 1) < size]
+        self.minimum.update((place, sizes[place]) for place in places)
         if places:
             self.notes.append(f"the file refuses {probed.symbols[symbol].name} below {smallest}: {reason}")
         return bool(places)
@@ -92,6 +94,13 @@ def places_of(probed, symbol: int) -> list[tuple[int, int]]:
         for axis, text in enumerate(shape)
         if text == name or text.endswith(f"*{name}") or text.startswith(f"{name}*")
     ]
+
+
+def unit_of(probed, place: tuple[int, int]) -> int:
+    """Times what a dimension of `places_of` is its symbol."""
+    leaf, axis = place
+    factor = probed.shapes[leaf][axis].split("*")[0]
+    return int(factor) if factor.isdigit() else 1
 
 
 def setting_of(probed, sizes: list[list[int]]) -> list[int] | None:

@@ -175,6 +175,8 @@ class _Export:
         self.staged = None  # files without their final name: whatever happens, they are discarded
         self.fixes = Fixes()
         self.probed = self.session = None
+        self.answers: dict[tuple, tuple] = {}  # sizes and reference run -> what came of it
+        self.first_outputs = None
         self.looked_at = Runs([], [])  # the runs that were solved last
         self.flags = True  # the model is told that it is traced
         self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
@@ -226,7 +228,7 @@ class _Export:
             except _core.InvalidInput:
                 if not (self.flags and self.probed is None and self.runs_without_flags()):
                     raise
-                self.flags = False
+                self.flags, self.session, self.answers = False, None, {}  # another program: nothing holds of it
                 self.discard()
             except (_core.Diverged, _core.Unsolved, _core.Discrepancy) as error:
                 if self.options["dynamic_shapes"] is not None or self.options["strict"] or not self.learn(error):
@@ -263,28 +265,28 @@ class _Export:
         if isinstance(error, _core.Unsolved) and self.fixes.wrong:
             return self.fixes.give_up(probed)
         if smallest:
-            learnt = [self.fixes.raise_minimum(probed, k, self.smallest_alike(k), reason) for k in blamed]
+            learnt = [self.fixes.raise_minimum(probed, k, size, reason) for k, size in self.smallest_alike(blamed)]
             return any(learnt)
         if isinstance(error, _core.Unsolved):
             blamed = self.unsolved_symbols()
         learnt = [self.fixes.fix(probed, k, reason) for k in blamed]
         return any(learnt)
 
-    def smallest_alike(self, k: int) -> int:
-        """The smallest size of symbol k, at least 2, at which the model still executes the same operators."""
+    def smallest_alike(self, symbols: list[int]) -> list[tuple[int, int]]:
+        """The smallest sizes of these symbols, at least 2, at which the model still executes the same operators."""
         probed = self.probed
-        differs, alike = 1, max(2, probed.symbols[k].tried[0])
+        ran = {k: max(2, probed.symbols[k].tried[0]) for k in symbols}
+        differs, alike = 1, max(ran.values(), default=2)
         with self.session as session:
             while alike - differs > 1:
                 tried = (alike + differs) // 2
-                setting = list(probed.run_values[0])
-                setting[k] = tried
+                setting = [min(tried, ran[k]) if k in ran else size for k, size in enumerate(probed.run_values[0])]
                 args, kwargs = self.call.with_tensors(self.tensors_at(probed.sizes_at(setting)))
                 if session.run(args, kwargs, probed.runs[0]).ok:
                     alike = tried
                 else:
                     differs = tried
-        return alike
+        return [(k, min(alike, ran[k])) for k in symbols]
 
     def runs(self, session: RecordingSession, probed) -> Runs:
         """The runs to solve: those of the probing, those of further calls with their values, and those at settings
@@ -391,9 +393,10 @@ class _Export:
 
     def staged_run(self, calls: list[Call], start: float) -> ExportResult:
         self.probed = None
-        with RecordingSession(self.model, self.rolls, self.flags) as session:
-            self.session = session
-            self.sizes_of, self.partings = {}, []
+        if self.session is None:
+            self.session = RecordingSession(self.model, self.rolls, self.flags)
+        with self.session as session:
+            self.partings = []
             with self.progress.stage("probe", "probing which dimensions may vary"):
                 probed = self.probed = self.probe(session, calls)
                 limit(probed, self.options.get("max_size") or {})
@@ -479,9 +482,17 @@ class _Export:
         self.fixes.apply(asked)
         ordered = [call] + [c for c in calls if c is not call]
         sizes = [[list(t.shape) for t in c.tensors] for c in ordered]
-        self.first_outputs = None
 
         def trial(sizes, reference):
+            key = (reference, tuple(map(tuple, sizes)))
+            if key not in self.answers:  # what an earlier probing tried is not run again
+                self.answers[key] = attempt(sizes, reference)
+            answer = self.answers[key]
+            if answer[1]:
+                self.partings.append((sizes, reference, answer[2]))
+            return answer
+
+        def attempt(sizes, reference):
             args, kwargs = call.with_tensors(self.tensors_at(sizes))
             outcome = session.run(args, kwargs, reference, keep=reference < 0)
             if outcome.ok:
@@ -491,9 +502,7 @@ class _Export:
                 return outcome.run, False, "", outcome.visible
             if outcome.parted is not None:
                 _, before, now = outcome.parted
-                reason = f"the model executes {now} where it executed {before}"
-                self.partings.append((sizes, reference, reason))
-                return -1, True, reason, True
+                return -1, True, f"the model executes {now} where it executed {before}", True
             return -1, False, outcome.error, True
 
         return _core.probe(call.names, asked, sizes, trial)
