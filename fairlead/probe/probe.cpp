@@ -19,13 +19,22 @@ ProbeResult Prober::run() {
                 "[export] Expected an example call that the model accepts, but the model raised " +
                     example.reason + ". Check the inputs against the model's forward.");
   }
-  reference_ = example.run;
+  example_ = Clock::now() - start_;
+  first_ = reference_ = example.run;
   keep(base_, example.run);
+  exploring_ =
+      std::none_of(groups_.begin(), groups_.end(), [](const Group& g) { return g.required; });
   leave_ones();
   for (std::size_t g = 0; g < groups_.size(); ++g) explore(g);
   for (std::size_t g = 0; g < groups_.size(); ++g) split(g);
+  exploring_ = false;
   drop_runs_of_fixed();
   confirm();
+  if (std::any_of(groups_.begin(), groups_.end(),
+                  [](const Group& group) { return group.shrunk && !group.dynamic; })) {
+    // Its own size is the one that counts: every run has to have it.
+    return Prober(request_, trial_, std::move(answers_), trials_).run();
+  }
   refuse_unmet();
   return finish();
 }
@@ -127,12 +136,30 @@ bool Prober::contains(const std::vector<Place>& places, const Place& p) {
 }
 
 TrialResult Prober::attempt(const Sizes& sizes, int reference) {
-  // What was refused once is refused again.
-  if (const auto it = refused_.find({reference, sizes}); it != refused_.end()) return it->second;
-  ++trials_;
-  TrialResult result = trial_(sizes, reference);
-  if (!result.ok()) refused_.emplace(std::pair(reference, sizes), result);
-  return result;
+  // What was tried once has the same answer again.
+  if (exploring_ && late() && !answers_.contains({reference, sizes})) {
+    TrialResult none;
+    none.reason = "not tried, because trying other sizes took too long";
+    return none;
+  }
+  const auto [it, fresh] = answers_.try_emplace({reference, sizes});
+  if (fresh) {
+    ++trials_;
+    it->second = trial_(sizes, reference);
+  }
+  return it->second;
+}
+
+// Not by the clock alone: a model that is slow at its own sizes is given more time.
+bool Prober::late() const {
+  const std::chrono::duration<double> elapsed = Clock::now() - start_ - 100 * example_;
+  return elapsed.count() > request_.patience;
+}
+
+void Prober::keep(const Sizes& sizes, int run) {
+  if (std::none_of(kept_.begin(), kept_.end(), [&](const Kept& k) { return k.run == run; })) {
+    kept_.push_back({sizes, run});
+  }
 }
 
 void Prober::put(Sizes& sizes, const Group& group, std::int64_t size) {

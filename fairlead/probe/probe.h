@@ -7,8 +7,9 @@
 //  2. Each group is changed alone. Refused, or another program: the group is tried together with a
 //  group
 //     that is its sum with a third (attention_mask = past + sequence), then in parts, then in
-//     multiples of its size, then at smaller sizes only; if nothing runs, its dimensions are
-//     fixed, with the model's own reason.
+//     multiples of parts of its size, then at smaller sizes only; if nothing runs, its dimensions
+//     are fixed, with the model's own reason. A large batch that runs small stays small from then
+//     on.
 //  3. Groups that run are split where a part of them may move alone, both up and down, and still
 //  execute
 //     the same program (the two towers of CLIP).
@@ -49,6 +50,9 @@ struct Leaf {
 struct ProbeRequest {
   std::vector<Leaf> leaves;
   std::vector<Sizes> calls;  // observed calls, at least one; the first is the base
+  // Seconds to explore for, besides a hundred runs of the example. What is not tried by then stays
+  // as it is, and says so; there is no end where the user asks for a dimension to be dynamic.
+  double patience = 60;
 };
 
 struct TrialResult {
@@ -106,7 +110,8 @@ struct ProbeResult {
 // are within.
 void bound_symbol(ProbeResult& result, std::size_t symbol, std::int64_t least, std::int64_t most);
 
-// Sizes for checking: every symbol at a value that no run used. Setting 0 has every size 1.
+// Sizes for checking: every symbol at a value that no run used, but where that would cost many
+// times the example. Setting 0 has every size 1.
 [[nodiscard]] std::vector<std::vector<std::int64_t>> unseen_settings(const ProbeResult& result,
                                                                      std::size_t count);
 [[nodiscard]] Sizes sizes_at(const ProbeResult& result, const std::vector<std::int64_t>& values);

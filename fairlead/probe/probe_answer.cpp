@@ -93,7 +93,7 @@ ProbeResult Prober::finish() {
     for (const std::size_t g : owner) {
       run.values.push_back(size_in(kept.sizes, groups_[g]) / groups_[g].unit);
     }
-    if (kept.run == reference_) {
+    if (kept.run == first_) {
       result.runs.insert(result.runs.begin(), std::move(run));
     } else {
       result.runs.push_back(std::move(run));

@@ -1,5 +1,6 @@
 // Stage 4: every symbol changed at once; what fails there is fixed.
 #include <algorithm>
+#include <map>
 
 #include "fairlead/probe/probe_impl.h"
 #include "fairlead/probe/sizes.h"
@@ -34,7 +35,7 @@ std::int64_t Prober::setting(const Group& group, std::size_t k,
     size += 2 * step(group.base);
     while (avoid.contains(size) || size == group.base) size += 2;
   } else {
-    for (std::size_t i = 0; i <= k; ++i) {
+    for (std::size_t i = group.shrunk ? 1 : 0; i <= k; ++i) {  // none above a new base was tried
       size = prime_above(size + step(group.base), avoid);
       avoid.insert(size);
     }
@@ -44,13 +45,17 @@ std::int64_t Prober::setting(const Group& group, std::size_t k,
 
 void Prober::confirm() {
   // Every symbol has been at three sizes by then; more would be told apart by nothing new.
+  // Of settings 0 to 2 the last is even; exploring tried the first.
   const std::size_t settings = kept_.size() >= 4 ? 2 : 3;
   for (std::size_t n = 0; n < settings; ++n) {
-    const std::size_t k = n + 3 - settings;  // the last one even; exploring tried the first
     std::set<std::int64_t> used;
     Sizes sizes = base_;
+    std::map<std::int64_t, std::size_t> alike;  // base -> groups so far
     for (const std::size_t g : free_groups()) {
-      const std::int64_t size = setting(groups_[g], k, used);
+      // Groups of one size (height and width) take turns, far enough apart to be told apart after
+      // a division.
+      const std::size_t turn = (n + alike[groups_[g].base]++) % settings;
+      const std::int64_t size = setting(groups_[g], turn + 3 - settings, used);
       used.insert(size);
       put(sizes, groups_[g], size);
     }

@@ -1,5 +1,8 @@
 // Stages 1 and 2: sizes of one are left, then each group is changed alone, in parts, in multiples.
+#include <algorithm>
+
 #include "fairlead/probe/probe_impl.h"
+#include "fairlead/probe/sizes.h"
 
 namespace fairlead {
 
@@ -65,7 +68,7 @@ bool Prober::leave_one(std::size_t g, bool own_program, std::string& refusal) {
       taken_.insert(each.base);
     }
     if (own_program) {
-      reference_ = result.run;
+      first_ = reference_ = result.run;
       kept_.clear();  // earlier runs are another program
       moved_base_ = true;
     }
@@ -78,8 +81,10 @@ bool Prober::leave_one(std::size_t g, bool own_program, std::string& refusal) {
 
 void Prober::explore(std::size_t g) {
   if (groups_[g].base <= 1 || groups_[g].sum_of[0] >= 0) return;
+  if (groups_[g].dynamic) return shrink_base(g);  // found as a part of another
   std::string reason;
-  if (explore_whole(g, reason) || explore_parts(g) || explore_multiples(g)) return;
+  if (explore_whole(g, reason)) return shrink_base(g);
+  if (explore_parts(g) || explore_multiples(g)) return;
   groups_[g].reason = reason;
   (void)explore_smaller(g);
 }
@@ -116,15 +121,22 @@ bool Prober::explore_parts(std::size_t g) {
   return false;
 }
 
+// Small units first: they allow more sizes, and larger ones cost more to try. Each is tried up to
+// twice the base at most, where a model that pads to some multiple has shown what it does.
 bool Prober::explore_multiples(std::size_t g) {
   Group& group = groups_[g];
   if (group.base < 2) return false;
-  for (const std::int64_t unit : {group.base, group.base / 2, group.base / 4}) {
-    if (unit < 2 || group.base % unit != 0) continue;
+  for (const std::int64_t parts : {4, 2, 1}) {
+    const std::int64_t unit = group.base / parts;
+    if (unit < 2 || group.base % parts != 0) continue;
     group.unit = unit;
     std::string ignored;
     const std::size_t mark = kept_.size();
-    if (moves(group, group.base + unit, ignored) && moves(group, group.base + 2 * unit, ignored)) {
+    bool moved = true;
+    for (std::int64_t k = 1; moved && k <= std::max<std::int64_t>(2, parts - 1); ++k) {
+      moved = moves(group, group.base + k * unit, ignored);
+    }
+    if (moved) {
       group.dynamic = true;
       return true;
     }
@@ -132,6 +144,28 @@ bool Prober::explore_multiples(std::size_t g) {
     group.unit = 1;
   }
   return false;
+}
+
+// What follows is tried with a small batch where the example is large: half of the work or less.
+void Prober::shrink_base(std::size_t g) {
+  Group& group = groups_[g];
+  if (!may_shrink_ || group.places[0].axis != 0 || group.only_down || in_sum(g)) return;
+  if (volume(base_) < kSmallVolume) return;
+  for (const std::int64_t size : {3, 5, 2, 7}) {
+    // Neither another size nor the difference of two: that could be mistaken for a sum.
+    const bool apart = std::none_of(taken_.begin(), taken_.end(), [&](std::int64_t other) {
+      return other == size || taken_.contains(other + size);
+    });
+    if (2 * size > group.base || !apart) continue;
+    std::string ignored;
+    if (moves(group, size, ignored)) {
+      put(base_, group, size);
+      group.base = size;
+      group.shrunk = true;
+      reference_ = attempt(base_, reference_).run;  // tried already: that run
+    }
+    return;
+  }
 }
 
 // A model that works in chunks, or has a window, executes another program beyond its size. Below it

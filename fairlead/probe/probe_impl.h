@@ -1,6 +1,7 @@
 // The prober: its groups and stages. Several sources serve it, one per concern.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -30,6 +31,7 @@ struct Group {
   bool only_down = false;     // larger sizes are refused
   bool other_above = false;   // larger sizes execute another program
   bool other_below = false;   // sizes below `min` do
+  bool shrunk = false;        // the base was larger
   std::string reason;         // why it is fixed
   int sum_of[2] = {-1, -1};   // it is the sum of these groups; the second may be absent
   std::int64_t sum_more = 0;  // plus this
@@ -43,6 +45,18 @@ class Prober {
   ProbeResult run();
 
  private:
+  using Clock = std::chrono::steady_clock;
+  using Answers = std::map<std::pair<int, Sizes>, TrialResult>;
+
+  // Once more with what was answered before, at the sizes of the example.
+  Prober(const ProbeRequest& request, const Trial& trial, Answers answers, std::size_t trials)
+      : request_(request),
+        trial_(trial),
+        base_(request.calls.front()),
+        trials_(trials),
+        may_shrink_(false),
+        answers_(std::move(answers)) {}
+
   struct Kept {
     Sizes sizes;
     int run;
@@ -71,6 +85,7 @@ class Prober {
       const std::vector<Place>& places) const;
   static bool contains(const std::vector<Place>& places, const Place& p);
   TrialResult attempt(const Sizes& sizes, int reference);
+  [[nodiscard]] bool late() const;
   static void put(Sizes& sizes, const Group& group, std::int64_t size);
   [[nodiscard]] std::int64_t size_in(const Sizes& sizes, const Group& group) const;
   void settle(Sizes& sizes) const;
@@ -81,7 +96,7 @@ class Prober {
   bool moves(Group& group, std::int64_t size, std::string& reason);
   bool moves_either_way(Group& group, std::string& reason);
   void refuse_unmet() const;
-  void keep(const Sizes& sizes, int run) { kept_.push_back({sizes, run}); }
+  void keep(const Sizes& sizes, int run);
   // Large sizes move by a share of themselves: (samples - 8) // 4 cannot be told from its
   // neighbours by sizes that are close together.
   static std::int64_t step(std::int64_t size) { return size / 12; }
@@ -96,6 +111,7 @@ class Prober {
   bool explore_multiples(std::size_t g);
   bool explore_smaller(std::size_t g);
   bool shrinks(Group& group);
+  void shrink_base(std::size_t g);
 
   // ---- sums -----------------------------------------------------------------------------------
 
@@ -131,7 +147,8 @@ class Prober {
   const ProbeRequest& request_;
   const Trial& trial_;
   Sizes base_;
-  int reference_ = -1;
+  int reference_ = -1;  // the run at the base
+  int first_ = -1;      // the run of this program nearest to the example
   std::vector<Group> groups_;
   std::set<std::int64_t> taken_;
   std::vector<Kept> kept_;
@@ -140,7 +157,11 @@ class Prober {
   bool parted_ = false;  // the last trial that failed ran another program
   bool visible_ = false;
   bool supposed_rest_ = false;  // the last supposed sum left a rest behind
-  std::map<std::pair<int, Sizes>, TrialResult> refused_;
+  bool may_shrink_ = true;
+  bool exploring_ = false;
+  Clock::time_point start_ = Clock::now();
+  Clock::duration example_{};  // how long its run took
+  Answers answers_;
 };
 
 }  // namespace fairlead

@@ -1,6 +1,8 @@
 // Which sizes to try: primes near the observed size, apart from each other and from the model's
 // constants.
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 #include "fairlead/base/error.h"
 #include "fairlead/probe/probe.h"
@@ -29,28 +31,73 @@ std::int64_t prime_below(std::int64_t n, const std::set<std::int64_t>& taken) {
   return n > 2 && !taken.contains(n - 1) ? n - 1 : 0;
 }
 
+std::int64_t volume(const Sizes& sizes) {
+  std::int64_t total = 0;
+  for (const auto& leaf : sizes) {
+    total += std::accumulate(leaf.begin(), leaf.end(), std::int64_t{1}, std::multiplies<>());
+  }
+  return total;
+}
+
 namespace {
 
-// The next size for a symbol that no run and no earlier setting used: alternately above the largest
-// that ran and below it, so that limits the model has are not crossed by far.
-std::int64_t unseen(const ProbedSymbol& symbol, std::set<std::int64_t>& seen,
-                    const std::set<std::int64_t>& in_setting, bool above) {
+constexpr std::int64_t kLarge = 32;  // sizes from here on are not of a batch or of a few tokens
+
+// The smallest size that no run and no earlier setting used; 0 where all below the largest that ran
+// are taken. A model that ran at large sizes only is not asked for tiny ones.
+std::int64_t unseen_below(const ProbedSymbol& symbol, const std::set<std::int64_t>& avoid) {
+  if (symbol.tried.empty()) return 0;
+  const std::int64_t smallest = symbol.tried.front();
+  const std::int64_t least = smallest < kLarge ? 2 : smallest - smallest / 4;
+  for (std::int64_t v = std::max(least, symbol.min); v <= symbol.tried.back(); ++v) {
+    if (!avoid.contains(v) && v <= symbol.max) return v;
+  }
+  return 0;
+}
+
+std::int64_t unseen_above(const ProbedSymbol& symbol, const std::set<std::int64_t>& avoid) {
   const std::int64_t largest = symbol.tried.empty() ? 2 : symbol.tried.back();
-  const auto usable = [&](std::int64_t v) {
-    return !seen.contains(v) && !in_setting.contains(v) && v >= symbol.min && v <= symbol.max;
-  };
-  std::int64_t found = 0;
-  if (!above || symbol.max <= largest) {
-    for (std::int64_t v = 2; v <= largest && found == 0; ++v) {
-      if (usable(v)) found = v;
-    }
+  for (std::int64_t v = largest + 1; v <= std::min(largest + 64, symbol.max); ++v) {
+    if (!avoid.contains(v) && v >= symbol.min) return v;
   }
-  for (std::int64_t v = largest + 1; v <= largest + 64 && found == 0; ++v) {
-    if (usable(v)) found = v;
+  return 0;
+}
+
+std::set<std::int64_t> both(std::set<std::int64_t> a, const std::set<std::int64_t>& b) {
+  a.insert(b.begin(), b.end());
+  return a;
+}
+
+// The next size for a symbol: alternately above the largest that ran and below it, so that limits
+// the model has are not crossed by far.
+std::int64_t unseen(const ProbedSymbol& symbol, const std::set<std::int64_t>& avoid, bool above) {
+  std::int64_t found = above ? unseen_above(symbol, avoid) : unseen_below(symbol, avoid);
+  if (found == 0) found = above ? unseen_below(symbol, avoid) : unseen_above(symbol, avoid);
+  if (found != 0) return found;
+  const std::int64_t largest = symbol.tried.empty() ? 2 : symbol.tried.back();
+  return std::clamp(largest, std::max<std::int64_t>(1, symbol.min), symbol.max);
+}
+
+// Makes a setting that costs more than the example one that costs little: its batch gets small,
+// then, where it is still several times the example, one symbol after the other. One stays large,
+// another in each setting.
+void lighten(const ProbeResult& result, const std::vector<std::set<std::int64_t>>& seen,
+             std::size_t turn, std::vector<std::int64_t>& values) {
+  const std::size_t rest = values.size() - 1;
+  if (rest == 0 || result.runs.empty()) return;
+  const auto cost = [&] { return volume(sizes_at(result, values)); };
+  const std::int64_t example = volume(sizes_at(result, result.runs[0].values));
+  const std::int64_t most = std::max(4 * example, kSmallVolume);
+  for (std::size_t n = 0; n < rest; ++n) {
+    const std::int64_t now = cost();
+    if (now <= (n == 0 ? std::max(example, kSmallVolume) : most)) return;
+    const std::size_t i = n == 0 ? 0 : 1 + (n - 1 + turn) % rest;
+    const std::int64_t before = values[i];
+    const ProbedSymbol& symbol = result.symbols[i];
+    values[i] = unseen_below(symbol, both(seen[i], {values.begin(), values.end()}));
+    if (values[i] == 0 || cost() > most) values[i] = symbol.tried.front();
+    if (8 * cost() > 7 * now) values[i] = before;  // not worth it: a mask beside an image
   }
-  if (found == 0) found = std::clamp(largest, std::max<std::int64_t>(1, symbol.min), symbol.max);
-  seen.insert(found);
-  return found;
 }
 
 }  // namespace
@@ -92,11 +139,13 @@ std::vector<std::vector<std::int64_t>> unseen_settings(const ProbeResult& result
   settings.push_back(ones);
   for (std::size_t k = 1; k < count; ++k) {
     std::vector<std::int64_t> values;
-    std::set<std::int64_t> in_setting;
+    const bool above = k % 2 == 1;
     for (std::size_t i = 0; i < result.symbols.size(); ++i) {
-      values.push_back(unseen(result.symbols[i], seen[i], in_setting, k % 2 == 1));
-      in_setting.insert(values.back());
+      const std::set<std::int64_t> avoid = both(seen[i], {values.begin(), values.end()});
+      values.push_back(unseen(result.symbols[i], avoid, above));
     }
+    if (above) lighten(result, seen, k / 2, values);
+    for (std::size_t i = 0; i < values.size(); ++i) seen[i].insert(values[i]);
     settings.push_back(values);
   }
   return settings;

@@ -168,6 +168,7 @@ void ProgramBuilder::add_write(Node node, const std::vector<RunValue>& written) 
 void ProgramBuilder::add_results(const OpRecord& record, Node node) {
   for (const Arg& arg : node.args) add_int_hints(arg);
   for (const Expr e : size_hints(pool(), graph(), node)) hints_.insert(hints_.begin(), e);
+  const std::vector<Expr> known = indexed_shape(graph(), node);
   std::vector<RunValue> made;
   for (std::uint32_t k = 0; k < record.result_count; ++k) {
     const Item& item = run_.items[record.results + k];
@@ -180,7 +181,7 @@ void ProgramBuilder::add_results(const OpRecord& record, Node node) {
     const RunValue v = static_cast<RunValue>(item.i);
     const auto data = data_size(graph(), node, made.size());
     node.outputs.push_back(graph().add_value(run_.values[v].dtype, {}));
-    set_shape(node.outputs.back(), v, data ? &*data : nullptr);
+    set_shape(node.outputs.back(), v, data ? &*data : nullptr, known);
     made.push_back(v);
   }
   graph().nodes.push_back(std::move(node));
@@ -202,13 +203,16 @@ void ProgramBuilder::add_int_hints(const Arg& arg) {
   for (const Arg& item : arg.items) add_int_hints(item);
 }
 
-void ProgramBuilder::set_shape(ValueId id, RunValue v, const DataSize* data) {
+void ProgramBuilder::set_shape(ValueId id, RunValue v, const DataSize* data,
+                               const std::vector<Expr>& known) {
   std::vector<Expr> shape;
   for (int axis = 0; axis < run_.values[v].rank; ++axis) {
     std::vector<std::int64_t> seen;
     for (const Run* run : request_.runs) seen.push_back(run->dim(v, axis));
     if (data != nullptr && axis == data->axis) {
       shape.push_back(data_symbol(*data, seen, id, axis));
+    } else if (known.size() == run_.values[v].rank && solver_.values_of(known[axis]) == seen) {
+      shape.push_back(known[axis]);
     } else {
       shape.push_back(solve_int(seen, "size " + std::to_string(axis) + " of the result"));
     }

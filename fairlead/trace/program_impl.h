@@ -65,7 +65,7 @@ class ProgramBuilder {
   void add_write(Node node, const std::vector<RunValue>& written);
   void add_results(const OpRecord& record, Node node);
   void add_int_hints(const Arg& arg);
-  void set_shape(ValueId id, RunValue v, const DataSize* data);
+  void set_shape(ValueId id, RunValue v, const DataSize* data, const std::vector<Expr>& known = {});
   Expr data_symbol(const DataSize& data, const std::vector<std::int64_t>& seen, ValueId id,
                    int axis);
   Expr new_symbol(std::string_view stem, SymbolKind kind, const std::vector<std::int64_t>& values);

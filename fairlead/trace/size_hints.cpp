@@ -174,4 +174,73 @@ std::vector<Expr> size_hints(ExprPool& pool, const Graph& graph, const Node& nod
   return hints;
 }
 
+namespace {
+
+// What the indices of index.Tensor are when broadcast together.
+std::vector<Expr> broadcast(const Graph& graph, const std::vector<Arg>& indices) {
+  std::vector<Expr> shape;
+  for (const Arg& index : indices) {
+    if (index.kind != ArgKind::kValue) continue;
+    const std::vector<Expr>& own = graph.values[index.value].shape;
+    if (own.size() > shape.size()) {
+      shape.insert(shape.begin(), own.size() - shape.size(), graph.pool->constant(1));
+    }
+    for (std::size_t k = 1; k <= own.size(); ++k) {
+      Expr& e = shape[shape.size() - k];
+      if (is_const(e, 1)) e = own[own.size() - k];
+    }
+  }
+  return shape;
+}
+
+// index.Tensor(self, indices): together where the first of them is, in front where they are apart
+std::vector<Expr> index_shape(const Graph& graph, const Node& node) {
+  const std::vector<Expr>& x = graph.values[node.args[0].value].shape;
+  const std::vector<Arg>& indices = node.args[1].items;
+  std::vector<Expr> shape;
+  std::size_t first = 0, last = 0, given = 0;
+  for (std::size_t axis = 0; axis < x.size(); ++axis) {
+    const bool indexed = axis < indices.size() && indices[axis].kind == ArgKind::kValue;
+    if (!indexed) {
+      shape.push_back(x[axis]);
+      continue;
+    }
+    const Dtype dtype = graph.values[indices[axis].value].dtype;
+    if (dtype == Dtype::kBool || dtype == Dtype::kUint8) return {};
+    if (given++ == 0) first = axis;
+    last = axis;
+  }
+  if (given == 0) return {};
+  const bool together = last - first + 1 == given;
+  const std::vector<Expr> picked = broadcast(graph, indices);
+  const auto at = shape.begin() + static_cast<std::ptrdiff_t>(together ? first : 0);
+  shape.insert(at, picked.begin(), picked.end());
+  return shape;
+}
+
+}  // namespace
+
+std::vector<Expr> indexed_shape(const Graph& graph, const Node& node) {
+  const auto shape = [&](std::size_t k) { return graph.values[node.args[k].value].shape; };
+  const auto is_value = [&](std::size_t k) {
+    return node.args.size() > k && node.args[k].kind == ArgKind::kValue;
+  };
+  if (!is_value(0)) return {};
+  if (node.op == "aten.index.Tensor") return index_shape(graph, node);
+  if (node.op == "aten.gather.default" && is_value(2)) return shape(2);
+  if (node.op == "aten.index_select.default" && is_value(2) && !shape(0).empty()) {
+    std::vector<Expr> picked = shape(0);
+    const std::vector<Expr> index = shape(2);
+    picked.at(axis_of(node.args[1], picked.size())) =
+        index.empty() ? graph.pool->constant(1) : index[0];
+    return picked;
+  }
+  if (node.op == "aten.embedding.default" && is_value(1)) {
+    std::vector<Expr> picked = shape(1);
+    picked.push_back(shape(0).at(1));
+    return picked;
+  }
+  return {};
+}
+
 }  // namespace fairlead

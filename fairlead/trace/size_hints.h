@@ -10,4 +10,8 @@ namespace fairlead {
 // Expressions that the result sizes of `node` may have; empty for operators without a formula.
 [[nodiscard]] std::vector<Expr> size_hints(ExprPool& pool, const Graph& graph, const Node& node);
 
+// The shape of the result of an operator that picks by indices, axis by axis; empty for others. A
+// size that data decides may be as large as another in every run: here it is known which is meant.
+[[nodiscard]] std::vector<Expr> indexed_shape(const Graph& graph, const Node& node);
+
 }  // namespace fairlead

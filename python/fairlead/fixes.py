@@ -75,14 +75,20 @@ class Fixes:
         """(symbol, min, max) of the sizes outside of which the model is known to do something else."""
         found = []
         for k, symbol in enumerate(probed.symbols):
-            learnt = max((self.minimum.get(place, 1) for place in places_of(probed, k)), default=1)
+            places = places_of(probed, k)
+            learnt = max((self.minimum.get(place, 1) // unit_of(probed, place) for place in places), default=1)
             least = symbol.min if symbol.other_below else learnt
-            most = min((self.maximum.get(place, LARGEST) for place in places_of(probed, k)), default=LARGEST)
+            most = self.most_of(probed, k)
             if symbol.other_above and most == LARGEST:
                 most = symbol.max
             if least > 1 or most < LARGEST:
                 found.append((symbol.name, least, most))
         return found
+
+    def most_of(self, probed, symbol: int) -> int:
+        """The largest size of a symbol that was learnt."""
+        places = [place for place in places_of(probed, symbol) if place in self.maximum]
+        return min((self.maximum[place] // unit_of(probed, place) for place in places), default=LARGEST)
 
     def range_of(self, probed, symbol) -> tuple[int, int]:
         """The sizes of a symbol that the contract allows."""
@@ -90,8 +96,9 @@ class Fixes:
         return symbol.min, symbol.max if most == LARGEST else most
 
     def raise_minimum(self, probed, symbol: int, smallest: int, reason: str, note: bool = True) -> bool:
-        places = [place for place in places_of(probed, symbol) if self.minimum.get(place, 1) < smallest]
-        self.minimum.update(dict.fromkeys(places, smallest))
+        sizes = {place: smallest * unit_of(probed, place) for place in places_of(probed, symbol)}
+        places = [place for place, size in sizes.items() if self.minimum.get(place, 1) < size]
+        self.minimum.update((place, sizes[place]) for place in places)
         if places and note:
             self.notes.append(f"the file refuses {probed.symbols[symbol].name} below {smallest}: {reason}")
         return bool(places)
@@ -106,6 +113,13 @@ def places_of(probed, symbol: int) -> list[tuple[int, int]]:
         for axis, text in enumerate(shape)
         if text == name or text.endswith(f"*{name}") or text.startswith(f"{name}*")
     ]
+
+
+def unit_of(probed, place: tuple[int, int]) -> int:
+    """Times what a dimension of `places_of` is its symbol."""
+    leaf, axis = place
+    factor = probed.shapes[leaf][axis].split("*")[0]
+    return int(factor) if factor.isdigit() else 1
 
 
 def setting_of(probed, sizes: list[list[int]]) -> list[int] | None:

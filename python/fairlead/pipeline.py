@@ -17,7 +17,7 @@ from fairlead.branches import Branches, ones_in
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import LARGEST, limit, requests
 from fairlead.exported_program import ProgramExport, check_tracer, is_program
-from fairlead.fixes import Fixes, places_of, reason_of, setting_of
+from fairlead.fixes import Fixes, places_of, reason_of, setting_of, unit_of
 from fairlead.generation_step import CACHE, TOKENS
 from fairlead.inputs import Call, base_call, constants, normalise, other_floats, other_integers, resized
 from fairlead.leaves import get_leaf_tensors, output_names
@@ -186,6 +186,8 @@ class _Export:
         self.staged = None  # files without their final name: whatever happens, they are discarded
         self.fixes = Fixes()
         self.probed = self.session = None
+        self.answers: dict[tuple, tuple] = {}  # sizes and reference run -> what came of it
+        self.first_outputs = None
         self.looked_at = Runs([], [])  # the runs that were solved last
         self.flags = True  # the model is told that it is traced
         self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
@@ -244,7 +246,7 @@ class _Export:
                 if job is self and isinstance(error, _core.InvalidInput):
                     if not (self.flags and self.probed is None and self.runs_without_flags()):
                         raise
-                    self.flags = False
+                    self.flags, self.session, self.answers = False, None, {}  # another program: nothing holds of it
                 elif not job.learns_from(error):
                     if job is self:
                         raise
@@ -307,7 +309,10 @@ class _Export:
             self.keeps_probed = False
             return self.fixes.give_up(probed)
         if smallest:
-            learnt = [self.leave_below(k, self.smallest_alike(k), reason) for k in blamed]
+            alone = [k for k in blamed if self.parting(self.with_size(k, 1))]
+            together = self.smallest_together([k for k in blamed if k not in alone])
+            learnt = [self.leave_below(k, self.smallest_alike(k), reason) for k in alone]
+            learnt += [self.raise_minimum(k, size, reason, note=True) for k, size in together]
             return any(learnt)
         if (
             isinstance(error, _core.Diverged)
@@ -345,12 +350,9 @@ class _Export:
             return self.leave_below(k, self.smallest_alike(k, size), reason)
         if size <= symbol.tried[-1]:
             return False
-        base = probed.run_values[0]
-        at = self.boundary(
-            symbol.tried[-1], size, lambda n: probed.sizes_at([n if i == k else v for i, v in enumerate(base)])
-        )
+        at = self.boundary(symbol.tried[-1], size, lambda n: self.with_size(k, n))
         probed.bound(k, 1, at)
-        self.fixes.maximum.update(dict.fromkeys(places, at))
+        self.fixes.maximum.update((place, at * unit_of(probed, place)) for place in places)
         self.parted_at.update(dict.fromkeys(places, size))
         return True
 
@@ -366,15 +368,26 @@ class _Export:
                     differs = tried
         return alike
 
-    def smallest_alike(self, k: int, differs: int = 1) -> int:
-        """The smallest size of symbol k, at least 2, at which the model still executes the same operators."""
+    def with_size(self, k: int, size: int) -> list[list[int]]:
+        """Sizes of the reference run, but for symbol k."""
+        return self.probed.sizes_at([size if i == k else v for i, v in enumerate(self.probed.run_values[0])])
+
+    def smallest_together(self, symbols: list[int]) -> list[tuple[int, int]]:
+        """The smallest sizes of symbols, at least 2, at which together the model still executes the same operators."""
         probed = self.probed
-        base = probed.run_values[0]
+        ran = {k: max(2, probed.symbols[k].tried[0]) for k in symbols}
 
         def sizes_at(size: int) -> list[list[int]]:
-            return probed.sizes_at([size if i == k else v for i, v in enumerate(base)])
+            setting = [min(size, ran[k]) if k in ran else v for k, v in enumerate(probed.run_values[0])]
+            return probed.sizes_at(setting)
 
-        return self.boundary(max(differs + 1, probed.symbols[k].tried[0]), differs, sizes_at)
+        alike = self.boundary(max(ran.values(), default=2), 1, sizes_at) if symbols else 2
+        return [(k, min(alike, ran[k])) for k in symbols]
+
+    def smallest_alike(self, k: int, differs: int = 1) -> int:
+        """The smallest size of symbol k, at least 2, at which the model still executes the same operators."""
+        ran = max(differs + 1, self.probed.symbols[k].tried[0])
+        return self.boundary(ran, differs, lambda size: self.with_size(k, size))
 
     def parting(self, sizes: list[list[int]], call: Call | None = None) -> str:
         """What the model executes at these sizes, in words; "" where that is the program at hand, or nothing at all."""
@@ -433,7 +446,7 @@ class _Export:
                 self.add_run(session, runs, setting, [call.tensor(n).clone() for n in self.call.names])
         settings = [w.values for w in self.fixes.wrong if len(w.values) == len(probed.symbols)]
         for k, symbol in enumerate(probed.symbols):  # the last sizes of this program
-            most = min((self.fixes.maximum.get(place, LARGEST) for place in places_of(probed, k)), default=LARGEST)
+            most = self.fixes.most_of(probed, k)
             if most < LARGEST and most not in symbol.tried:
                 settings.append([most if i == k else v for i, v in enumerate(probed.run_values[0])])
         for setting in settings:
@@ -533,10 +546,11 @@ class _Export:
         """Probes, records and solves the program of the call at hand."""
         if not self.keeps_probed:
             self.probed = None
-            self.sizes_of, self.partings = {}, []
+            if self.session is None:
+                self.session = RecordingSession(self.model, self.rolls, self.flags)
             with self.progress.stage("probe", "probing which dimensions may vary"):
                 while True:
-                    self.session = RecordingSession(self.model, self.rolls, self.flags)
+                    self.partings = []
                     with self.session as session:
                         self.probed = self.probe(session, self.calls)
                     if not self.finds_boundary():
@@ -607,7 +621,7 @@ class _Export:
                     self.leave_beyond(k, min(larger), "")
             differs = next((self.parted_at[place] for place in places if place in self.parted_at), 0)
             if differs:
-                self.branching.above(self, k, self.fixes.maximum[places[0]], differs)
+                self.branching.above(self, k, self.fixes.most_of(probed, k), differs)
 
     def staged_run(self, calls: list[Call], start: float) -> ExportResult:
         branching = self.branching
@@ -725,9 +739,17 @@ class _Export:
         self.fixes.apply(asked)
         ordered = [call] + [c for c in calls if c is not call]
         sizes = [[list(t.shape) for t in c.tensors] for c in ordered]
-        self.first_outputs = None
 
         def trial(sizes, reference):
+            key = (reference, tuple(map(tuple, sizes)))
+            if key not in self.answers:  # what an earlier probing tried is not run again
+                self.answers[key] = attempt(sizes, reference)
+            answer = self.answers[key]
+            if answer[1]:
+                self.partings.append((sizes, reference, answer[2]))
+            return answer
+
+        def attempt(sizes, reference):
             args, kwargs = call.with_tensors(self.tensors_at(sizes))
             outcome = session.run(args, kwargs, reference, keep=reference < 0)
             if outcome.ok:
@@ -737,9 +759,7 @@ class _Export:
                 return outcome.run, False, "", outcome.visible
             if outcome.parted is not None:
                 _, before, now = outcome.parted
-                reason = f"the model executes {now} where it executed {before}"
-                self.partings.append((sizes, reference, reason))
-                return -1, True, reason, True
+                return -1, True, f"the model executes {now} where it executed {before}", True
             return -1, False, outcome.error, True
 
         return _core.probe(call.names, asked, sizes, trial)

@@ -208,13 +208,15 @@ class Verification:
         return True
 
     def refuse(self, session: OnnxSession, recording: RecordingSession, setting: Setting, row: dict) -> NoReturn:
-        """Raises; the error carries the symbols to blame, and whether they are at their smallest size."""
+        """Raises; the error carries the symbols to blame, and whether they are smaller than wherever the model ran."""
         error = self.problem(recording, setting, row)
         parts = isinstance(error, Diverged)
         error.blamed = self.blamed(setting, self.executes_another(recording) if parts else self.differs(session))
-        smallest = {s.name: max(1, s.min) for s in self.probed.symbols}
-        error.smallest = setting.kind == "unseen" and setting.sizes == smallest
         error.values = list(setting.sizes.values())
+        symbols = self.probed.symbols
+        smallest = setting.sizes == {s.name: max(1, s.min) for s in symbols}
+        below = bool(error.blamed) and all(error.values[k] < symbols[k].tried[0] for k in error.blamed)
+        error.smallest = setting.kind == "unseen" and (smallest or below)
         error.rows, error.at = self.rows, setting.tensors
         raise error
 

@@ -154,3 +154,15 @@ def test_parts_of_a_tensor_that_are_only_read(tmp_path):
     torch.manual_seed(0)
     others = [(torch.randn(rows, 7),) for rows in (1, 3, 9)]
     agree_at(lambda x: x[tuple((x == x.max()).nonzero()[0])] * 2, (torch.randn(5, 7),), others, tmp_path)
+
+
+def test_a_count_that_equalled_a_size_in_every_run(tmp_path):
+    """Every row is picked in the example: how many are is still what the mask decides."""
+
+    def picked(x, mask):
+        rows = mask.nonzero()[:, 0]
+        return x[rows].reshape(-1, 2), torch.gather(x, 0, rows[:, None].expand(-1, 4)), x[None][:, rows] + 1
+
+    x, mask = torch.randn(5, 4), torch.ones(5, dtype=torch.int64)
+    others = [(torch.randn(6, 4), torch.tensor([1, 0, 1, 1, 0, 0])), (torch.randn(3, 4), torch.tensor([0, 1, 1]))]
+    agree_at(picked, (x, mask), others, tmp_path)

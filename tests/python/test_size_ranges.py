@@ -120,3 +120,35 @@ def test_an_example_of_one_step_keeps_its_own_program(tmp_path):
     x, steps = torch.randn(5), torch.randn(5, 1)
     (got,) = session.run(None, {"x": x.numpy(), "steps": steps.numpy()})
     torch.testing.assert_close(torch.from_numpy(got), model(x, steps))
+
+
+CALLS = []  # not in the model, whose state every run finds as it was
+
+
+class Windows(torch.nn.Module):
+    """Too small is refused, somewhat larger is a program of its own."""
+
+    def forward(self, x):
+        CALLS.append(tuple(x.shape))
+        if x.shape[1] < 20:
+            raise ValueError("too small")
+        return x * 2 if x.shape[1] < 33 else (x + 1).sum(1)
+
+
+def test_a_branch_below_what_ran_is_a_minimum(tmp_path):
+    model, path = Windows().eval(), tmp_path / "model.onnx"
+    result = fairlead.export(model, (torch.rand(2, 40),), path)
+    symbol = result.contract.symbols[1]
+    assert (symbol["min"], min(symbol["tried"])) == (33, 40)
+    agrees(model, path, torch.rand(3, 33))
+    with pytest.raises(Exception, match="x_dim_1 is at least 33"):
+        ran(path, torch.rand(3, 32))
+
+
+def test_what_was_tried_is_not_tried_again(tmp_path):
+    """The branch below makes it start over: the runs of the first time are enough."""
+    CALLS.clear()
+    result = fairlead.export(Windows().eval(), (torch.rand(2, 40),), tmp_path / "model.onnx")
+    batches = [shape for shape in CALLS if shape[1] == 40 and shape[0] in result.contract.symbols[0]["tried"][1:]]
+    assert batches
+    assert len(batches) == len(set(batches))
