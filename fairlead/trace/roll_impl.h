@@ -1,0 +1,206 @@
+// What rolling's sources share: a view of one run with its loops, and the plan of each loop.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "fairlead/trace/loops.h"
+#include "fairlead/trace/roll.h"
+#include "fairlead/trace/run.h"
+
+namespace fairlead::rolling {
+
+constexpr std::size_t kMain = static_cast<std::size_t>(-1);
+
+struct Place {
+  std::size_t loop = kMain;
+  std::size_t step = 0;
+  std::size_t offset = 0;
+};
+
+// Result `second` of the operator at `first` of a loop's body.
+using Slot = std::pair<std::size_t, std::size_t>;
+using Values = std::vector<RunValue>;  // by run
+
+enum class Role : std::uint8_t {
+  kUnknown,
+  kLocal,      // made in this step, or a number
+  kInvariant,  // `index` into LoopPlan::invariants
+  kCarried,    // into LoopPlan::carried
+  kTaken,      // into LoopPlan::taken: element number `step` of something made before
+  kOwn,        // a tensor that Python made in this step
+};
+
+struct Use {
+  Role role = Role::kUnknown;
+  std::size_t index = 0;
+};
+
+struct Carried {
+  Slot slot;
+  Values start;
+  bool operator==(const Carried&) const = default;
+};
+
+// One element per step: of a tensor that was unbound, or of what another loop collected.
+struct Taken {
+  Values of;  // the tensor; empty where a loop collected it
+  std::int64_t dim = 0;
+  std::size_t loop = kMain;
+  Slot slot;
+  bool operator==(const Taken&) const = default;
+};
+
+struct LoopPlan {
+  std::vector<std::vector<Use>> uses;  // by offset, then item
+  std::vector<Values> invariants;
+  std::vector<Carried> carried;
+  std::vector<Taken> taken;
+  std::vector<Slot> collected;
+  std::map<Slot, std::int64_t> grown;  // what differs in size from step to step, and is joined
+                                       // along this dim: step by step, it is carried
+  std::set<Slot> last;                 // what is read behind the loop as the last step made it
+};
+
+template <typename T>
+std::size_t index_of(std::vector<T>& list, const T& value) {
+  const auto it = std::find(list.begin(), list.end(), value);
+  if (it != list.end()) return static_cast<std::size_t>(it - list.begin());
+  list.push_back(value);
+  return list.size() - 1;
+}
+
+// Nothing is rolled: the steps do not hang together.
+struct NotRolled {};
+
+class RunView {
+ public:
+  RunView(const Vocabulary& vocabulary, const Run& run, const std::vector<LoopPlaces>& loops,
+          std::size_t number)
+      : run(run),
+        vocabulary_(vocabulary),
+        places_(run.ops.size()),
+        first_use_(run.values.size(), kMain),
+        last_use_(run.values.size(), 0) {
+    for (std::size_t k = 0; k < loops.size(); ++k) {
+      for (std::size_t step = 0; step < loops[k].counts[number]; ++step) {
+        for (std::size_t offset = 0; offset < loops[k].period; ++offset) {
+          places_[loops[k].starts[number] + step * loops[k].period + offset] = {k, step, offset};
+        }
+      }
+    }
+    for (std::size_t op = 0; op < run.ops.size(); ++op) {
+      const OpRecord& record = run.ops[op];
+      for (std::uint32_t k = 0; k < record.item_count; ++k) {
+        const Item& item = run.items[record.items + k];
+        if (item.kind != ItemKind::kTensor) continue;
+        first_use_[item.i] = std::min(first_use_[item.i], op);
+        last_use_[item.i] = op;
+      }
+      const OpDef& def = vocabulary.ops[record.op];
+      for (int k = 0; k < def.written_count; ++k) {
+        const RunValue v = argument(op, def.writes < 0 ? -1 : def.writes + k);
+        if (v != kNoRunValue) written_.insert(root(v));
+      }
+    }
+    for (const RunValue v : run.outputs) last_use_[v] = run.ops.size();
+  }
+
+  const Run& run;
+
+  [[nodiscard]] Place place(std::size_t op) const {
+    return op < places_.size() ? places_[op] : Place{};
+  }
+  [[nodiscard]] Place made_at(RunValue v) const {
+    const std::int32_t producer = run.values[v].producer;
+    return producer < 0 ? Place{} : places_[static_cast<std::size_t>(producer)];
+  }
+  // Which result of its operator v is.
+  [[nodiscard]] std::size_t result_number(RunValue v) const {
+    const OpRecord& record = run.ops[static_cast<std::size_t>(run.values[v].producer)];
+    for (std::uint32_t k = 0; k < record.result_count; ++k) {
+      const Item& item = run.items[record.results + k];
+      if (item.kind == ItemKind::kTensor && item.i == v) return k;
+    }
+    throw NotRolled{};
+  }
+  [[nodiscard]] Slot slot(RunValue v) const { return {made_at(v).offset, result_number(v)}; }
+  // A tensor that Python made and only this step reads.
+  [[nodiscard]] bool own(RunValue v, const Place& at) const {
+    if (run.values[v].origin != Origin::kConstant) return false;
+    if (run.constants[run.values[v].constant].persistent) return false;
+    const Place first = place(first_use_[v]), last = place(last_use_[v]);
+    return last_use_[v] < run.ops.size() && first.loop == at.loop && first.step == at.step &&
+           last.loop == at.loop && last.step == at.step;
+  }
+  [[nodiscard]] RunValue root(RunValue v) const {
+    while (run.values[v].alias != kNoRunValue) v = run.values[v].alias;
+    return v;
+  }
+  [[nodiscard]] bool is_written(RunValue root) const { return written_.contains(root); }
+  // The first value up the chain of views that was not made in the same step of the loop.
+  [[nodiscard]] RunValue leaves_step(RunValue v, const Place& at) const {
+    while (v != kNoRunValue) {
+      const Place made = made_at(v);
+      if (made.loop != at.loop || made.step != at.step) return v;
+      v = run.values[v].alias;
+    }
+    return kNoRunValue;
+  }
+  // The tensor that is argument `number` of an operator.
+  [[nodiscard]] RunValue argument(std::size_t op, int number) const {
+    if (number < 0) return kNoRunValue;
+    const OpRecord& record = run.ops[op];
+    std::uint32_t at = record.items;
+    for (int k = 0; k < number; ++k) at = skip(at);
+    const Item& item = run.items[at];
+    return item.kind == ItemKind::kTensor ? static_cast<RunValue>(item.i) : kNoRunValue;
+  }
+  [[nodiscard]] const OpDef& def(std::size_t op) const { return vocabulary_.ops[run.ops[op].op]; }
+
+ private:
+  [[nodiscard]] std::uint32_t skip(std::uint32_t at) const {
+    const Item& item = run.items[at++];
+    if (item.kind == ItemKind::kList) {
+      for (std::int64_t k = 0; k < item.i; ++k) at = skip(at);
+    }
+    return at;
+  }
+
+  const Vocabulary& vocabulary_;
+  std::vector<Place> places_;
+  std::vector<std::size_t> first_use_, last_use_;
+  std::set<RunValue> written_;
+};
+
+// How many values of a list from item `at` on, of `left` that remain, are what every step of a loop
+// made, in order; 0: none. `number` is the run's.
+[[nodiscard]] std::size_t collected_at(const RunView& view, const std::vector<LoopPlaces>& loops,
+                                       std::size_t number, std::uint32_t at, std::int64_t left);
+
+// What the arguments of every body are; throws NotRolled.
+[[nodiscard]] std::vector<LoopPlan> plan_loops(const std::vector<RunView>& views,
+                                               const std::vector<LoopPlaces>& loops);
+
+// Operators that rolling puts in.
+struct Added {
+  std::uint32_t loop, select, permute, reshape, cat, full;
+};
+[[nodiscard]] Added add_operators(Vocabulary& vocabulary);
+
+struct Rolling {
+  const std::vector<LoopPlaces>& loops;
+  const std::vector<LoopPlan>& plans;
+  const Added& added;
+};
+// Run `number` with each loop as one operator; throws NotRolled.
+[[nodiscard]] Run write_main(const RunView& view, std::size_t number, const Rolling& rolling);
+// Step `step` of its loop k.
+[[nodiscard]] Run write_step(const RunView& view, std::size_t number, const Rolling& rolling,
+                             std::size_t k, std::size_t step);
+
+}  // namespace fairlead::rolling

@@ -1,0 +1,286 @@
+// What every argument of a loop's body is, by looking at all steps of all runs.
+#include "fairlead/trace/roll_impl.h"
+
+namespace fairlead::rolling {
+namespace {
+
+class Planner {
+ public:
+  Planner(const std::vector<RunView>& views, const std::vector<LoopPlaces>& loops)
+      : views_(views), loops_(loops), plans_(loops.size()) {}
+
+  std::vector<LoopPlan> plan() {
+    for (std::size_t k = 0; k < loops_.size(); ++k) plan_body(k);
+    for (const RunView& view : views_) find_escapes(view);
+    for (std::size_t k = 0; k < loops_.size(); ++k) {
+      for (const RunView& view : views_) check_writes(k, view);
+    }
+    return std::move(plans_);
+  }
+
+ private:
+  struct Seen {
+    std::size_t run;
+    std::size_t step;
+    RunValue v;
+  };
+
+  void plan_body(std::size_t k) {
+    const LoopPlaces& loop = loops_[k];
+    LoopPlan& plan = plans_[k];
+    plan.uses.resize(loop.period);
+    for (std::size_t offset = 0; offset < loop.period; ++offset) {
+      const OpRecord& model = views_[0].run.ops[loop.starts[0] + offset];
+      const std::uint32_t arguments = model.item_count;
+      const std::uint32_t count = arguments + model.result_count;
+      for (std::uint32_t item = 0; item < count; ++item) {
+        std::vector<Seen> seen;
+        for (std::size_t r = 0; r < views_.size(); ++r) {
+          const Run& run = views_[r].run;
+          for (std::size_t step = 0; step < loop.counts[r]; ++step) {
+            const OpRecord& record = run.ops[loop.starts[r] + step * loop.period + offset];
+            if (record.item_count != arguments || record.result_count != model.result_count) {
+              throw NotRolled{};  // a list that grows from step to step
+            }
+            const Item& found = run.items[item < arguments ? record.items + item
+                                                           : record.results + item - arguments];
+            if (found.kind != ItemKind::kTensor) continue;
+            seen.push_back({r, step, static_cast<RunValue>(found.i)});
+          }
+        }
+        plan.uses[offset].push_back(seen.empty() ? Use{Role::kLocal, 0} : role_of(k, seen));
+      }
+    }
+  }
+
+  Use role_of(std::size_t k, const std::vector<Seen>& seen) {
+    std::size_t local = 0, before = 0, own = 0;
+    std::set<Slot> slots;
+    for (const Seen& s : seen) {
+      const RunView& view = views_[s.run];
+      const Place made = view.made_at(s.v);
+      if (made.loop == k) {
+        if (made.step == s.step) {
+          ++local;
+        } else if (made.step + 1 == s.step) {
+          ++before;
+        } else {
+          throw NotRolled{};
+        }
+        slots.insert(view.slot(s.v));
+      } else if (view.own(s.v, {k, s.step, 0})) {
+        ++own;
+      }
+    }
+    if (slots.size() > 1) throw NotRolled{};
+    if (local == seen.size()) return {Role::kLocal, 0};
+    if (local > 0) throw NotRolled{};
+    LoopPlan& plan = plans_[k];
+    if (before > 0) {
+      Carried carried{*slots.begin(), Values(views_.size(), kNoRunValue)};
+      for (const Seen& s : seen) {
+        if (s.step == 0) carried.start[s.run] = s.v;
+        if ((views_[s.run].made_at(s.v).loop == k) != (s.step > 0)) throw NotRolled{};
+      }
+      return {Role::kCarried, index_of(plan.carried, carried)};
+    }
+    if (own == seen.size()) return {Role::kOwn, 0};
+    Values one(views_.size(), kNoRunValue);
+    for (const Seen& s : seen) {
+      if (s.step == 0) one[s.run] = s.v;
+      if (one[s.run] != s.v) return taken(k, seen);
+    }
+    return {Role::kInvariant, index_of(plan.invariants, one)};
+  }
+
+  // for x in tensor: another value in each step, all made by one operator or one loop before.
+  Use taken(std::size_t k, const std::vector<Seen>& seen) {
+    Taken found;
+    found.of.assign(views_.size(), kNoRunValue);
+    for (const Seen& s : seen) {
+      const RunView& view = views_[s.run];
+      const Place made = view.made_at(s.v);
+      Taken now = found;
+      if (made.loop != kMain) {
+        if (made.step != s.step || loops_[made.loop].counts[s.run] != loops_[k].counts[s.run]) {
+          throw NotRolled{};
+        }
+        now.of.clear();
+        now.loop = made.loop;
+        now.slot = view.slot(s.v);
+      } else {
+        const std::int32_t producer = view.run.values[s.v].producer;
+        if (producer < 0 || found.of.empty()) throw NotRolled{};
+        const auto op = static_cast<std::size_t>(producer);
+        // A list comes first among the results.
+        if (view.def(op).name != "aten.unbind.int" || view.result_number(s.v) != s.step + 1) {
+          throw NotRolled{};
+        }
+        now.of[s.run] = view.argument(op, 0);
+        const Item& dim = view.run.items[view.run.ops[op].items + 1];
+        now.dim = dim.kind == ItemKind::kInt ? dim.i : 0;
+        const int rank = view.run.values[now.of[s.run]].rank;
+        if (now.dim < 0) now.dim += rank;
+      }
+      const bool first = &s == &seen.front();
+      if (!first && (now.loop != found.loop || now.dim != found.dim || now.slot != found.slot)) {
+        throw NotRolled{};
+      }
+      if (!first && s.step > 0 && now.of != found.of) throw NotRolled{};
+      found = now;
+    }
+    if (found.loop != kMain) (void)index_of(plans_[found.loop].collected, found.slot);
+    return {Role::kTaken, index_of(plans_[k].taken, found)};
+  }
+
+  // What is read behind a loop, or by another loop.
+  void find_escapes(const RunView& view) {
+    const std::size_t number = static_cast<std::size_t>(&view - views_.data());
+    const auto last = [&](RunValue v) {
+      if (v == kNoRunValue) return;
+      const Place made = view.made_at(v);
+      if (made.loop == kMain) return;
+      if (made.step + 1 != loops_[made.loop].counts[number]) throw NotRolled{};
+      plans_[made.loop].last.insert(view.slot(v));
+    };
+    for (std::size_t op = 0; op < view.run.ops.size(); ++op) {
+      if (view.place(op).loop != kMain) continue;
+      const OpRecord& record = view.run.ops[op];
+      std::int64_t in_list = 0;
+      for (std::uint32_t k = 0; k < record.item_count; ++k) {
+        const Item& item = view.run.items[record.items + k];
+        if (item.kind == ItemKind::kList) {
+          in_list = item.i;
+          continue;
+        }
+        const std::int64_t left = in_list;
+        if (in_list > 0) --in_list;
+        if (item.kind != ItemKind::kTensor) continue;
+        const std::size_t count =
+            left > 0 ? collected_at(view, loops_, number, record.items + k, left) : 0;
+        if (count == 0) {
+          last(static_cast<RunValue>(item.i));
+          continue;
+        }
+        collect(view, op, static_cast<RunValue>(item.i));
+        k += static_cast<std::uint32_t>(count) - 1;
+        in_list = left - static_cast<std::int64_t>(count);
+      }
+    }
+    for (const RunValue v : view.run.outputs) last(v);
+    for (std::size_t k = 0; k < plans_.size(); ++k) {
+      for (const Values& each : plans_[k].invariants) last(each[number]);
+      for (const Carried& each : plans_[k].carried) last(each.start[number]);
+      for (const Taken& each : plans_[k].taken) {
+        if (!each.of.empty()) last(each.of[number]);
+      }
+    }
+  }
+
+  void collect(const RunView& view, std::size_t op, RunValue v) {
+    const std::size_t k = view.made_at(v).loop;
+    const Slot slot = view.slot(v);
+    if (!grows(k, slot)) {
+      (void)index_of(plans_[k].collected, slot);
+      return;
+    }
+    const OpRecord& record = view.run.ops[op];
+    const Item& item = view.run.items[record.items + record.item_count - 1];
+    if (view.def(op).name != "aten.cat.default" || item.kind != ItemKind::kInt) throw NotRolled{};
+    const std::int64_t dim = item.i < 0 ? item.i + view.run.values[v].rank : item.i;
+    if (plans_[k].grown.try_emplace(slot, dim).first->second != dim) throw NotRolled{};
+  }
+
+  // Whether what is made in a slot differs in size from step to step.
+  [[nodiscard]] bool grows(std::size_t k, const Slot& slot) const {
+    for (std::size_t r = 0; r < views_.size(); ++r) {
+      const Run& run = views_[r].run;
+      std::vector<RunValue> made;
+      for (std::size_t step = 0; step < loops_[k].counts[r]; ++step) {
+        const OpRecord& record =
+            run.ops[loops_[k].starts[r] + step * loops_[k].period + slot.first];
+        made.push_back(static_cast<RunValue>(
+            run.items[record.results + static_cast<std::uint32_t>(slot.second)].i));
+        for (int axis = 0; axis < run.values[made[0]].rank; ++axis) {
+          if (run.dim(made[0], axis) != run.dim(made.back(), axis)) return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // Steps may write to what they made, and to a tensor of its own that was made before the loop.
+  void check_writes(std::size_t k, const RunView& view) {
+    const std::size_t number = static_cast<std::size_t>(&view - views_.data());
+    const LoopPlaces& loop = loops_[k];
+    LoopPlan& plan = plans_[k];
+    std::set<RunValue> outside;
+    for (std::size_t step = 0; step < loop.counts[number]; ++step) {
+      for (std::size_t offset = 0; offset < loop.period; ++offset) {
+        const std::size_t op = loop.starts[number] + step * loop.period + offset;
+        const OpDef& def = view.def(op);
+        if (def.writes >= 0 && def.written_count != 1) throw NotRolled{};
+        const RunValue v = view.argument(op, def.writes);
+        if (v == kNoRunValue) continue;
+        const RunValue from = view.leaves_step(v, {k, step, offset});
+        if (from == kNoRunValue) continue;
+        if (view.made_at(from).loop == k || view.run.values[from].alias != kNoRunValue) {
+          throw NotRolled{};
+        }
+        const bool known = std::any_of(plan.invariants.begin(), plan.invariants.end(),
+                                       [&](const Values& i) { return i[number] == from; });
+        if (!known) throw NotRolled{};
+        outside.insert(from);
+      }
+    }
+    for (const Values& each : plan.invariants) {
+      const RunValue root = view.root(each[number]);
+      if (root != each[number] && outside.contains(root)) throw NotRolled{};
+    }
+    const auto check = [&](const Slot& slot) {
+      for (std::size_t step = 0; step < loop.counts[number]; ++step) {
+        const OpRecord& record =
+            view.run.ops[loop.starts[number] + step * loop.period + slot.first];
+        const Item& item = view.run.items[record.results + slot.second];
+        const auto v = static_cast<RunValue>(item.i);
+        const RunValue from = view.leaves_step(v, {k, step, 0});
+        if (from != kNoRunValue && view.is_written(view.root(from))) throw NotRolled{};
+      }
+    };
+    for (const Carried& each : plan.carried) check(each.slot);
+    for (const Slot& each : plan.collected) check(each);
+    for (const auto& [each, dim] : plan.grown) check(each);
+    for (const Slot& each : plan.last) check(each);
+  }
+
+  const std::vector<RunView>& views_;
+  const std::vector<LoopPlaces>& loops_;
+  std::vector<LoopPlan> plans_;
+};
+
+}  // namespace
+
+std::size_t collected_at(const RunView& view, const std::vector<LoopPlaces>& loops,
+                         std::size_t number, std::uint32_t at, std::int64_t left) {
+  const auto value = [&](std::int64_t k) {
+    return static_cast<RunValue>(view.run.items[at + static_cast<std::uint32_t>(k)].i);
+  };
+  const Place first = view.made_at(value(0));
+  if (first.loop == kMain || first.step != 0) return 0;
+  const std::size_t count = loops[first.loop].counts[number];
+  if (static_cast<std::int64_t>(count) > left) return 0;
+  const Slot slot = view.slot(value(0));
+  for (std::size_t k = 1; k < count; ++k) {
+    const RunValue v = value(static_cast<std::int64_t>(k));
+    const Place made = view.made_at(v);
+    if (made.loop != first.loop || made.step != k || view.slot(v) != slot) return 0;
+  }
+  return count;
+}
+
+std::vector<LoopPlan> plan_loops(const std::vector<RunView>& views,
+                                 const std::vector<LoopPlaces>& loops) {
+  return Planner(views, loops).plan();
+}
+
+}  // namespace fairlead::rolling

@@ -1,0 +1,565 @@
+// Writes runs anew: loops as one operator, steps as runs, values renumbered in the order they are
+// met.
+#include <string_view>
+#include <unordered_map>
+
+#include "fairlead/trace/roll_impl.h"
+
+namespace fairlead::rolling {
+
+Added add_operators(Vocabulary& vocabulary) {
+  const auto add = [&](std::string_view name, std::vector<std::string> params) {
+    OpDef def;
+    def.name = name;
+    def.params = std::move(params);
+    vocabulary.ops.push_back(std::move(def));
+    return static_cast<std::uint32_t>(vocabulary.ops.size() - 1);
+  };
+  return {
+      add(kLoopOp, {"loop", "steps", "invariants", "carried"}),
+      add("aten.select.int", {"self", "dim", "index"}),
+      add("aten.permute.default", {"self", "dims"}),
+      add("aten.reshape.default", {"self", "shape"}),
+      add("aten.cat.default", {"tensors", "dim"}),
+      add("aten.full.default", {"size", "fill_value", "dtype", "layout", "device", "pin_memory"})};
+}
+
+namespace {
+
+// A run under construction from parts of another.
+class Writer {
+ public:
+  explicit Writer(const Run& from) : from_(from) {}
+
+  Run made;
+  std::unordered_map<RunValue, RunValue> number;  // value of the old run -> of the new
+
+  RunValue copy_value(RunValue v) {
+    const ValueFact& old = from_.values[v];
+    ValueFact fact = old;
+    fact.dims = static_cast<std::uint32_t>(made.dims.size());
+    for (int axis = 0; axis < old.rank; ++axis) made.dims.push_back(from_.dim(v, axis));
+    const auto it = number.find(old.alias);
+    fact.alias = old.alias != kNoRunValue && it != number.end() ? it->second : kNoRunValue;
+    fact.producer = -1;
+    fact.constant = -1;
+    const RunValue id = push(fact);
+    number[v] = id;
+    if (const auto strides = from_.strides.find(v); strides != from_.strides.end()) {
+      made.strides.emplace(id, strides->second);
+    }
+    return id;
+  }
+  RunValue input(RunValue v) {
+    const RunValue id = copy_value(v);
+    ValueFact& fact = made.values[id];
+    fact.origin = Origin::kInput;
+    fact.alias = kNoRunValue;
+    made.inputs.push_back(id);
+    return id;
+  }
+  RunValue constant(RunValue v) {
+    const RunValue id = copy_value(v);
+    RunConstant kept = from_.constants[from_.values[v].constant];
+    kept.value = id;
+    made.values[id].constant = static_cast<std::int32_t>(made.constants.size());
+    made.constants.push_back(std::move(kept));
+    return id;
+  }
+  RunValue result(RunValue v) {
+    const RunValue id = copy_value(v);
+    made.values[id].producer = static_cast<std::int32_t>(made.ops.size());
+    if (const auto kept = from_.kept.find(v); kept != from_.kept.end()) {
+      RunConstant copy = kept->second;
+      copy.value = id;
+      made.kept.emplace(id, std::move(copy));
+    }
+    return id;
+  }
+  // A value that no operator of the old run made.
+  RunValue fresh(RunValue like, const std::vector<std::int64_t>& dims) {
+    ValueFact fact = from_.values[like];
+    fact.origin = Origin::kOperator;
+    fact.rank = static_cast<std::uint8_t>(dims.size());
+    fact.dims = static_cast<std::uint32_t>(made.dims.size());
+    made.dims.insert(made.dims.end(), dims.begin(), dims.end());
+    fact.alias = kNoRunValue;
+    fact.constant = -1;
+    fact.producer = static_cast<std::int32_t>(made.ops.size());
+    return push(fact);
+  }
+  [[nodiscard]] std::vector<std::int64_t> dims(RunValue v) const {
+    std::vector<std::int64_t> list;
+    for (int axis = 0; axis < made.values[v].rank; ++axis) list.push_back(made.dim(v, axis));
+    return list;
+  }
+
+  void begin(std::uint32_t op, const OpRecord& like) {
+    record_ = like;
+    record_.op = op;
+    record_.items = static_cast<std::uint32_t>(made.items.size());
+  }
+  void add(ItemKind kind, std::int64_t i) {
+    Item item;
+    item.kind = kind;
+    item.i = i;
+    made.items.push_back(item);
+  }
+  void add_ints(const std::vector<std::int64_t>& values) {
+    add(ItemKind::kList, static_cast<std::int64_t>(values.size()));
+    for (const std::int64_t v : values) add(ItemKind::kInt, v);
+  }
+  void end_arguments() {
+    record_.item_count = static_cast<std::uint32_t>(made.items.size()) - record_.items;
+    record_.results = static_cast<std::uint32_t>(made.items.size());
+  }
+  void end() {
+    record_.result_count = static_cast<std::uint32_t>(made.items.size()) - record_.results;
+    made.ops.push_back(record_);
+  }
+  // An operator with one new result.
+  RunValue select(const Added& added, const OpRecord& like, RunValue of, std::int64_t dim,
+                  std::int64_t index, RunValue old) {
+    std::vector<std::int64_t> sizes = dims(of);
+    sizes.erase(sizes.begin() + dim);
+    begin(added.select, like);
+    add(ItemKind::kTensor, of);
+    add(ItemKind::kInt, dim);
+    add(ItemKind::kInt, index);
+    return end_with(old, sizes);
+  }
+  RunValue end_with(RunValue like, const std::vector<std::int64_t>& sizes) {
+    end_arguments();
+    const RunValue id = fresh(like, sizes);
+    add(ItemKind::kTensor, id);
+    end();
+    return id;
+  }
+
+ private:
+  RunValue push(const ValueFact& fact) {
+    made.values.push_back(fact);
+    return static_cast<RunValue>(made.values.size() - 1);
+  }
+
+  const Run& from_;
+  OpRecord record_;
+};
+
+class RunRoller {
+ public:
+  RunRoller(const RunView& view, std::size_t number, const std::vector<LoopPlaces>& loops,
+            const std::vector<LoopPlan>& plans, const Added& added)
+      : view_(view),
+        run_(view.run),
+        number_(number),
+        loops_(loops),
+        plans_(plans),
+        added_(added),
+        writer_(view.run),
+        collected_(loops.size()) {}
+
+  // The run with each loop as one operator.
+  Run main() {
+    for (const RunValue v : run_.inputs) (void)writer_.input(v);
+    for (std::size_t op = 0; op < run_.ops.size();) {
+      const Place place = view_.place(op);
+      if (place.loop != kMain) {
+        add_loop(place.loop);
+        op += loops_[place.loop].period * loops_[place.loop].counts[number_];
+        continue;
+      }
+      if (!is_taken_apart(op)) add_operator(op);
+      ++op;
+    }
+    for (const RunValue v : run_.outputs) writer_.made.outputs.push_back(read(v));
+    return std::move(writer_.made);
+  }
+
+  // One step of a loop.
+  Run step(std::size_t k, std::size_t step) const {
+    const LoopPlan& plan = plans_[k];
+    const std::size_t first = loops_[k].starts[number_] + step * loops_[k].period;
+    Writer writer(run_);
+    std::vector<RunValue> invariants, carried, taken;
+    for (const Values& each : plan.invariants) {
+      invariants.push_back(writer.input(each[number_]));
+    }
+    // What is taken from is an invariant, too; its shape is that of the main run.
+    for (const Taken& each : plan.taken) taken.push_back(taken_source(writer, each));
+    for (const Carried& each : plan.carried) {
+      carried.push_back(
+          writer.input(step == 0 ? each.start[number_] : made(k, step - 1, each.slot)));
+    }
+    std::vector<RunValue> grown;
+    for (const auto& [slot, dim] : plan.grown) {
+      const RunValue like = made(k, 0, slot);
+      grown.push_back(writer.fresh(like, grown_sizes(k, slot, dim, step)));
+      writer.made.values[grown.back()].origin = Origin::kInput;
+      writer.made.values[grown.back()].producer = -1;
+      writer.made.inputs.push_back(grown.back());
+    }
+    // The same value may be an input twice, or be read by its old number: uses say which is meant.
+    for (std::size_t t = 0; t < plan.taken.size(); ++t) {
+      const RunValue like = taken_value(k, step, t);
+      taken[t] = writer.select(added_, run_.ops[first], taken[t], plan.taken[t].dim,
+                               static_cast<std::int64_t>(step), like);
+    }
+    std::map<Slot, RunValue> local;
+    std::unordered_map<RunValue, RunValue> own;
+    for (std::size_t offset = 0; offset < loops_[k].period; ++offset) {
+      const OpRecord& record = run_.ops[first + offset];
+      writer.begin(record.op, record);
+      const auto put = [&](const Item& item, const Use& use, bool result, std::uint32_t position) {
+        if (item.kind != ItemKind::kTensor) {
+          writer.made.items.push_back(item);
+          return;
+        }
+        const auto v = static_cast<RunValue>(item.i);
+        RunValue id = kNoRunValue;
+        switch (use.role) {
+          case Role::kInvariant:
+            id = invariants[use.index];
+            break;
+          case Role::kCarried:
+            id = carried[use.index];
+            break;
+          case Role::kTaken:
+            id = taken[use.index];
+            break;
+          case Role::kOwn: {
+            const auto [it, fresh] = own.try_emplace(v, kNoRunValue);
+            if (fresh) it->second = writer.constant(v);
+            id = it->second;
+            break;
+          }
+          default: {
+            const Slot slot = result && view_.made_at(v).offset == offset ? Slot{offset, position}
+                                                                          : view_.slot(v);
+            const auto [it, fresh] = local.try_emplace(slot, kNoRunValue);
+            if (fresh) {
+              if (!result) throw NotRolled{};
+              it->second = writer.result(v);
+            }
+            id = it->second;
+          }
+        }
+        writer.number[v] = id;
+        writer.add(ItemKind::kTensor, id);
+      };
+      for (std::uint32_t i = 0; i < record.item_count; ++i) {
+        put(run_.items[record.items + i], plan.uses[offset][i], false, i);
+      }
+      writer.end_arguments();
+      for (std::uint32_t i = 0; i < record.result_count; ++i) {
+        put(run_.items[record.results + i], plan.uses[offset][record.item_count + i], true, i);
+      }
+      writer.end();
+    }
+    const auto output = [&](const Slot& slot) {
+      const auto it = local.find(slot);
+      if (it == local.end()) throw NotRolled{};
+      writer.made.outputs.push_back(it->second);
+    };
+    for (const Carried& each : plan.carried) output(each.slot);
+    std::size_t number = 0;
+    for (const auto& [slot, dim] : plan.grown) {
+      const auto it = local.find(slot);
+      if (it == local.end()) throw NotRolled{};
+      writer.begin(added_.cat, run_.ops[first]);
+      writer.add(ItemKind::kList, 2);
+      writer.add(ItemKind::kTensor, grown[number++]);
+      writer.add(ItemKind::kTensor, it->second);
+      writer.add(ItemKind::kInt, dim);
+      writer.made.outputs.push_back(
+          writer.end_with(made(k, step, slot), grown_sizes(k, slot, dim, step + 1)));
+    }
+    for (const Slot& each : outputs_of(k)) output(each);
+    return std::move(writer.made);
+  }
+
+ private:
+  // What a loop collects: what is joined behind it, and what is read there and not carried.
+  [[nodiscard]] std::vector<Slot> outputs_of(std::size_t k) const {
+    std::vector<Slot> slots = plans_[k].collected;
+    for (const Slot& slot : plans_[k].last) {
+      if (carried_as(k, slot) == kMain) (void)index_of(slots, slot);
+    }
+    return slots;
+  }
+  [[nodiscard]] std::size_t carried_as(std::size_t k, const Slot& slot) const {
+    const auto& list = plans_[k].carried;
+    for (std::size_t c = 0; c < list.size(); ++c) {
+      if (list[c].slot == slot) return c;
+    }
+    return kMain;
+  }
+  // The value of the old run in a slot of a step.
+  [[nodiscard]] RunValue made(std::size_t k, std::size_t step, const Slot& slot) const {
+    const std::size_t op = loops_[k].starts[number_] + step * loops_[k].period + slot.first;
+    return static_cast<RunValue>(
+        run_.items[run_.ops[op].results + static_cast<std::uint32_t>(slot.second)].i);
+  }
+  // The size of what the steps before `step` made, joined.
+  [[nodiscard]] std::vector<std::int64_t> grown_sizes(std::size_t k, const Slot& slot,
+                                                      std::int64_t dim, std::size_t step) const {
+    const RunValue like = made(k, 0, slot);
+    std::vector<std::int64_t> sizes;
+    for (int axis = 0; axis < run_.values[like].rank; ++axis) {
+      sizes.push_back(axis == dim ? 0 : run_.dim(like, axis));
+    }
+    for (std::size_t before = 0; before < step; ++before) {
+      const RunValue v = made(k, before, slot);
+      for (int axis = 0; axis < run_.values[v].rank; ++axis) {
+        if (axis == dim) {
+          sizes[static_cast<std::size_t>(axis)] += run_.dim(v, axis);
+        } else if (run_.dim(v, axis) != sizes[static_cast<std::size_t>(axis)]) {
+          throw NotRolled{};
+        }
+      }
+    }
+    return sizes;
+  }
+  // The value that step takes: found again at the first place of the body that uses it.
+  [[nodiscard]] RunValue taken_value(std::size_t k, std::size_t step, std::size_t t) const {
+    const std::size_t first = loops_[k].starts[number_] + step * loops_[k].period;
+    for (std::size_t offset = 0; offset < loops_[k].period; ++offset) {
+      const auto& uses = plans_[k].uses[offset];
+      for (std::size_t i = 0; i < uses.size(); ++i) {
+        if (uses[i].role != Role::kTaken || uses[i].index != t) continue;
+        const OpRecord& record = run_.ops[first + offset];
+        return static_cast<RunValue>(run_.items[record.items + static_cast<std::uint32_t>(i)].i);
+      }
+    }
+    throw NotRolled{};
+  }
+  // What is taken from, as an input of a step.
+  RunValue taken_source(Writer& writer, const Taken& each) const {
+    if (!each.of.empty()) return writer.input(each.of[number_]);
+    const RunValue like = made(each.loop, 0, each.slot);
+    std::vector<std::int64_t> sizes = {
+        static_cast<std::int64_t>(loops_[each.loop].counts[number_])};
+    for (int axis = 0; axis < run_.values[like].rank; ++axis) sizes.push_back(run_.dim(like, axis));
+    const RunValue id = writer.fresh(like, sizes);
+    writer.made.values[id].origin = Origin::kInput;
+    writer.made.values[id].producer = -1;
+    writer.made.inputs.push_back(id);
+    return id;
+  }
+
+  // unbind whose parts only loops take.
+  [[nodiscard]] bool is_taken_apart(std::size_t op) const {
+    if (view_.def(op).name != "aten.unbind.int") return false;
+    const RunValue of = view_.argument(op, 0);
+    return std::any_of(plans_.begin(), plans_.end(), [&](const LoopPlan& plan) {
+      return std::any_of(plan.taken.begin(), plan.taken.end(), [&](const Taken& each) {
+        return !each.of.empty() && each.of[number_] == of;
+      });
+    });
+  }
+
+  [[nodiscard]] RunValue collected(std::size_t k, const Slot& slot) const {
+    const auto it = collected_[k].find(slot);
+    if (it == collected_[k].end()) throw NotRolled{};
+    return it->second;
+  }
+
+  RunValue read(RunValue v) {
+    if (const auto it = writer_.number.find(v); it != writer_.number.end()) return it->second;
+    if (run_.values[v].origin == Origin::kConstant) return writer_.constant(v);
+    throw NotRolled{};  // what is left of an operator that was taken apart
+  }
+
+  void add_loop(std::size_t k) {
+    const LoopPlan& plan = plans_[k];
+    const std::size_t count = loops_[k].counts[number_];
+    const OpRecord& like = run_.ops[loops_[k].starts[number_]];
+    std::vector<RunValue> invariants, starts;
+    for (const Values& each : plan.invariants) invariants.push_back(read(each[number_]));
+    for (const Taken& each : plan.taken) {
+      if (each.of.empty() && plans_[each.loop].grown.contains(each.slot)) throw NotRolled{};
+      invariants.push_back(each.of.empty() ? collected(each.loop, each.slot)
+                                           : read(each.of[number_]));
+    }
+    for (const Carried& each : plan.carried) starts.push_back(read(each.start[number_]));
+    for (const auto& [slot, dim] : plan.grown) {
+      const RunValue first = made(k, 0, slot);
+      const std::vector<std::int64_t> sizes = grown_sizes(k, slot, dim, 0);
+      writer_.begin(added_.full, like);
+      writer_.add_ints(sizes);
+      writer_.add(ItemKind::kInt, 0);
+      writer_.add(ItemKind::kDtype, static_cast<std::int64_t>(run_.values[first].dtype));
+      for (int none = 0; none < 3; ++none) writer_.add(ItemKind::kNone, 0);
+      starts.push_back(writer_.end_with(first, sizes));
+    }
+    writer_.begin(added_.loop, like);
+    writer_.add(ItemKind::kInt, static_cast<std::int64_t>(k));
+    writer_.add(ItemKind::kInt, static_cast<std::int64_t>(count));
+    for (const auto* list : {&invariants, &starts}) {
+      writer_.add(ItemKind::kList, static_cast<std::int64_t>(list->size()));
+      for (const RunValue v : *list) writer_.add(ItemKind::kTensor, v);
+    }
+    writer_.end_arguments();
+    for (const Carried& each : plan.carried) {
+      const RunValue v = made(k, count - 1, each.slot);
+      const RunValue id = writer_.result(v);
+      writer_.made.values[id].alias = kNoRunValue;
+      writer_.made.kept.erase(id);
+      writer_.add(ItemKind::kTensor, id);
+    }
+    for (const auto& [slot, dim] : plan.grown) {
+      const RunValue id = writer_.fresh(made(k, count - 1, slot), grown_sizes(k, slot, dim, count));
+      collected_[k][slot] = id;
+      writer_.add(ItemKind::kTensor, id);
+    }
+    const std::vector<Slot> slots = outputs_of(k);
+    for (const Slot& slot : slots) {
+      const RunValue v = made(k, 0, slot);
+      std::vector<std::int64_t> sizes = {static_cast<std::int64_t>(count)};
+      for (int axis = 0; axis < run_.values[v].rank; ++axis) sizes.push_back(run_.dim(v, axis));
+      for (std::size_t step = 1; step < count; ++step) {
+        const RunValue other = made(k, step, slot);
+        for (int axis = 0; axis < run_.values[v].rank; ++axis) {
+          if (run_.dim(other, axis) != run_.dim(v, axis)) throw NotRolled{};
+        }
+      }
+      const RunValue id = writer_.fresh(v, sizes);
+      writer_.made.values[id].tainted = run_.values[made(k, count - 1, slot)].tainted;
+      collected_[k][slot] = id;
+      writer_.add(ItemKind::kTensor, id);
+    }
+    writer_.end();
+    for (const Slot& slot : plan.last) {
+      if (carried_as(k, slot) != kMain) continue;
+      const RunValue v = made(k, count - 1, slot);
+      writer_.number[v] = writer_.select(added_, like, collected(k, slot), 0,
+                                         static_cast<std::int64_t>(count) - 1, v);
+    }
+  }
+
+  void add_operator(std::size_t op) {
+    const OpRecord& record = run_.ops[op];
+    const std::string& name = view_.def(op).name;
+    // Lists of what steps made: first they are joined, then the operator is written.
+    std::vector<std::pair<std::uint32_t, std::size_t>> joined;  // item, how many
+    std::unordered_map<std::uint32_t, RunValue> joins;
+    std::int64_t in_list = 0;
+    std::uint32_t list_at = 0;
+    for (std::uint32_t k = 0; k < record.item_count; ++k) {
+      const Item& item = run_.items[record.items + k];
+      if (item.kind == ItemKind::kList) {
+        in_list = item.i;
+        list_at = k;
+        continue;
+      }
+      const std::int64_t left = in_list;
+      if (in_list > 0) --in_list;
+      if (item.kind != ItemKind::kTensor || left == 0) continue;
+      const std::size_t count = collected_at(view_, loops_, number_, record.items + k, left);
+      if (count == 0) continue;
+      const auto v = static_cast<RunValue>(item.i);
+      const RunValue whole = collected(view_.made_at(v).loop, view_.slot(v));
+      const Item& dim_item = run_.items[record.items + record.item_count - 1];
+      if (dim_item.kind != ItemKind::kInt || list_at != 0) throw NotRolled{};
+      if (name == "aten.stack.default") {
+        if (k != 1 || static_cast<std::int64_t>(count) != run_.items[record.items].i) {
+          throw NotRolled{};
+        }
+        add_stack(record, whole, dim_item.i);
+        return;
+      }
+      if (name != "aten.cat.default") throw NotRolled{};
+      const bool grown = plans_[view_.made_at(v).loop].grown.contains(view_.slot(v));
+      joins.emplace(k, grown ? whole : join(record, v, whole, dim_item.i));
+      joined.emplace_back(k, count);
+      k += static_cast<std::uint32_t>(count) - 1;
+      in_list = left - static_cast<std::int64_t>(count);
+    }
+    std::vector<Item> items;
+    for (std::uint32_t k = 0; k < record.item_count; ++k) {
+      Item item = run_.items[record.items + k];
+      if (const auto it = joins.find(k); it != joins.end()) {
+        item.i = it->second;
+        for (const auto& [at, count] : joined) {
+          if (at == k) k += static_cast<std::uint32_t>(count) - 1;
+        }
+      } else if (item.kind == ItemKind::kTensor) {
+        item.i = read(static_cast<RunValue>(item.i));
+      }
+      items.push_back(item);
+    }
+    for (const auto& [at, count] : joined) items[0].i -= static_cast<std::int64_t>(count) - 1;
+    writer_.begin(record.op, record);
+    writer_.made.items.insert(writer_.made.items.end(), items.begin(), items.end());
+    writer_.end_arguments();
+    for (std::uint32_t k = 0; k < record.result_count; ++k) {
+      Item item = run_.items[record.results + k];
+      if (item.kind == ItemKind::kTensor) {
+        const auto v = static_cast<RunValue>(item.i);
+        const auto it = writer_.number.find(v);
+        const bool again = run_.values[v].producer != static_cast<std::int32_t>(op);
+        item.i = again && it != writer_.number.end() ? it->second : writer_.result(v);
+      }
+      writer_.made.items.push_back(item);
+    }
+    writer_.end();
+  }
+
+  // [steps, ...] with the steps where `dim` of the stacked result is.
+  RunValue permuted(const OpRecord& record, RunValue whole, std::int64_t dim, RunValue like) {
+    const std::vector<std::int64_t> sizes = writer_.dims(whole);
+    std::vector<std::int64_t> order;
+    for (std::int64_t axis = 1; axis < static_cast<std::int64_t>(sizes.size()); ++axis) {
+      order.push_back(axis);
+    }
+    order.insert(order.begin() + dim, 0);
+    std::vector<std::int64_t> moved;
+    for (const std::int64_t axis : order) moved.push_back(sizes[static_cast<std::size_t>(axis)]);
+    writer_.begin(added_.permute, record);
+    writer_.add(ItemKind::kTensor, whole);
+    writer_.add_ints(order);
+    return writer_.end_with(like, moved);
+  }
+
+  void add_stack(const OpRecord& record, RunValue whole, std::int64_t dim) {
+    const auto v = static_cast<RunValue>(run_.items[record.results].i);
+    const int rank = run_.values[v].rank;
+    writer_.number[v] = permuted(record, whole, dim < 0 ? dim + rank : dim, v);
+  }
+
+  // What torch.cat makes of the collected values along `dim`.
+  RunValue join(const OpRecord& record, RunValue first, RunValue whole, std::int64_t dim) {
+    const int rank = run_.values[first].rank;
+    if (dim < 0) dim += rank;
+    const RunValue moved = permuted(record, whole, dim, first);
+    std::vector<std::int64_t> sizes = writer_.dims(moved);
+    sizes[static_cast<std::size_t>(dim)] *= sizes[static_cast<std::size_t>(dim) + 1];
+    sizes.erase(sizes.begin() + dim + 1);
+    writer_.begin(added_.reshape, record);
+    writer_.add(ItemKind::kTensor, moved);
+    writer_.add_ints(sizes);
+    return writer_.end_with(first, sizes);
+  }
+
+  const RunView& view_;
+  const Run& run_;
+  std::size_t number_;
+  const std::vector<LoopPlaces>& loops_;
+  const std::vector<LoopPlan>& plans_;
+  const Added& added_;
+  Writer writer_;
+  std::vector<std::map<Slot, RunValue>> collected_;  // by loop: the values of all steps
+};
+
+}  // namespace
+
+Run write_main(const RunView& view, std::size_t number, const Rolling& rolling) {
+  return RunRoller(view, number, rolling.loops, rolling.plans, rolling.added).main();
+}
+
+Run write_step(const RunView& view, std::size_t number, const Rolling& rolling, std::size_t k,
+               std::size_t step) {
+  return RunRoller(view, number, rolling.loops, rolling.plans, rolling.added).step(k, step);
+}
+
+}  // namespace fairlead::rolling
