@@ -13,14 +13,15 @@ constexpr std::size_t kLongestPeriod = 4096;
 // The items of two operators side by side, in step except inside lists of tensors.
 class Items {
  public:
-  Items(const Run& a, const Run& b) : a_(a), b_(b) {}
+  // `free`: lists of numbers may differ in length, too.
+  Items(const Run& a, const Run& b, bool free) : a_(a), b_(b), free_(free) {}
 
   bool same(std::uint32_t i, std::uint32_t i_end, std::uint32_t j, std::uint32_t j_end) const {
     while (i < i_end && j < j_end) {
       const Item &x = a_.items[i], &y = b_.items[j];
       if (x.kind != y.kind) return false;
       if (x.kind == ItemKind::kList) {
-        if (tensors(a_, i) && tensors(b_, j)) {
+        if (free_ || (tensors(a_, i) && tensors(b_, j))) {
           i += static_cast<std::uint32_t>(x.i);
           j += static_cast<std::uint32_t>(y.i);
         } else if (x.i != y.i) {
@@ -45,6 +46,7 @@ class Items {
   }
 
   const Run &a_, &b_;
+  bool free_;
 };
 
 // How many times the `period` operators at `from` of `model` follow each other at `at` of `run`.
@@ -155,7 +157,12 @@ bool compare(const Run& a, const Run& b, std::vector<Loop>& loops) {
 bool same_call(const Run& a, std::size_t i, const Run& b, std::size_t j) {
   const OpRecord &x = a.ops[i], &y = b.ops[j];
   if (x.op != y.op || x.source != y.source || x.module != y.module) return false;
-  const Items items(a, b);
+  // split_with_sizes: as many sizes as parts.
+  const auto parts = [](const Run& run, const OpRecord& record) {
+    const bool list = record.result_count > 0 && run.items[record.results].kind == ItemKind::kList;
+    return list ? run.items[record.results].i : -1;
+  };
+  const Items items(a, b, parts(a, x) > 0 && parts(a, x) != parts(b, y));
   if (!items.same(x.items, x.items + x.item_count, y.items, y.items + y.item_count)) return false;
   if (!items.same(x.results, x.results + x.result_count, y.results, y.results + y.result_count)) {
     return false;
@@ -180,11 +187,11 @@ bool may_be_loop(const Run& reference, const Run& run, std::size_t op) {
          (op < reference.ops.size() && same_call(reference, op, run, op));
 }
 
-std::vector<LoopPlaces> find_loops(std::span<const Run* const> runs) {
+std::optional<std::vector<LoopPlaces>> find_loops(std::span<const Run* const> runs) {
   const Run& reference = *runs.front();
   std::vector<Loop> loops;
   for (std::size_t r = 1; r < runs.size(); ++r) {
-    if (!compare(reference, *runs[r], loops)) return {};
+    if (!compare(reference, *runs[r], loops)) return std::nullopt;
   }
   std::vector<LoopPlaces> places(loops.size());
   for (const Run* run : runs) {
@@ -193,7 +200,7 @@ std::vector<LoopPlaces> find_loops(std::span<const Run* const> runs) {
       const Loop& loop = loops[k];
       at += loop.start - in_reference;
       const std::size_t count = repeats(reference, loop.start, loop.period, *run, at);
-      if (count == 0) return {};
+      if (count == 0) return std::nullopt;
       places[k].period = loop.period;
       places[k].starts.push_back(at);
       places[k].counts.push_back(count);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,9 +36,9 @@ struct LoopPlaces {
 // loop that the other has left.
 [[nodiscard]] bool may_be_loop(const Run& reference, const Run& run, std::size_t op);
 
-// The loops without which the runs are one program, each with its place in every run; empty where
-// no loop explains the difference (or there is none). Whether the operators compute on the same
-// values is left to roll().
-[[nodiscard]] std::vector<LoopPlaces> find_loops(std::span<const Run* const> runs);
+// The loops without which the runs are one program, each with its place in every run; nullopt where
+// none explain the difference. Without any the runs may still differ in how many tensors lists
+// hold. Whether the operators compute on the same values is left to roll().
+[[nodiscard]] std::optional<std::vector<LoopPlaces>> find_loops(std::span<const Run* const> runs);
 
 }  // namespace fairlead

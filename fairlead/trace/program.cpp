@@ -77,7 +77,7 @@ void ProgramBuilder::add_inputs() {
     const ValueId id = graph().add_value(run_.values[v].dtype, spec.shape, spec.name);
     graph().inputs.push_back(id);
     functional_.define_root(v, id);
-    if (!spec.solved) set_shape(id, v, nullptr);
+    if (!spec.solved) set_open_shape(id, v);
   }
   if (request_.nested) {
     graph().symbol_sources.resize(pool().symbols().size());
@@ -217,6 +217,26 @@ void ProgramBuilder::set_shape(ValueId id, RunValue v, const DataSize* data,
       shape.push_back(solve_int(seen, "size " + std::to_string(axis) + " of the result"));
     }
     if (!is_const(shape.back())) sizes_.try_emplace(std::move(seen), shape.back());
+  }
+  graph().values[id].shape = std::move(shape);
+}
+
+// What a loop carries may grow by what data decides: then its size is read from it.
+void ProgramBuilder::set_open_shape(ValueId id, RunValue v) {
+  std::vector<Expr> shape;
+  for (int axis = 0; axis < run_.values[v].rank; ++axis) {
+    std::vector<std::int64_t> seen;
+    for (const Run* run : request_.runs) seen.push_back(run->dim(v, axis));
+    const auto it = sizes_.find(seen);
+    const bool constant =
+        std::count(seen.begin(), seen.end(), seen[0]) == static_cast<std::ptrdiff_t>(seen.size());
+    if (!constant && it == sizes_.end() && !solver_.solve(seen, hints_).found()) {
+      shape.push_back(new_symbol("grown", SymbolKind::kData, seen));
+      graph().symbol_sources[static_cast<std::size_t>(shape.back()->value)] = {id, axis};
+      sizes_.try_emplace(std::move(seen), shape.back());
+    } else {
+      shape.push_back(solve_int(seen, "size " + std::to_string(axis) + " of what a loop carries"));
+    }
   }
   graph().values[id].shape = std::move(shape);
 }

@@ -66,6 +66,7 @@ class ProgramBuilder {
   void add_results(const OpRecord& record, Node node);
   void add_int_hints(const Arg& arg);
   void set_shape(ValueId id, RunValue v, const DataSize* data, const std::vector<Expr>& known = {});
+  void set_open_shape(ValueId id, RunValue v);
   Expr data_symbol(const DataSize& data, const std::vector<std::int64_t>& seen, ValueId id,
                    int axis);
   Expr new_symbol(std::string_view stem, SymbolKind kind, const std::vector<std::int64_t>& values);

@@ -168,7 +168,7 @@ void ProgramBuilder::add_loop(const OpRecord& record) {
   const auto result = [&](std::size_t k) {
     const auto v = static_cast<RunValue>(run_.items[record.results + k].i);
     const ValueId id = graph().add_value(run_.values[v].dtype, {});
-    set_shape(id, v, nullptr);
+    set_open_shape(id, v);
     functional_.define_root(v, id);
     node.outputs.push_back(id);
   };

@@ -19,8 +19,9 @@ bool one_program(const std::vector<Run>& runs) {
 using namespace rolling;
 
 std::optional<Rolled> roll(const Vocabulary& vocabulary, std::span<const Run* const> runs) {
-  const std::vector<LoopPlaces> loops = find_loops(runs);
-  if (loops.empty()) return std::nullopt;
+  const auto found = find_loops(runs);
+  if (!found) return std::nullopt;
+  const std::vector<LoopPlaces>& loops = *found;
   try {
     std::vector<RunView> views;
     views.reserve(runs.size());

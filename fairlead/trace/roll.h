@@ -3,6 +3,7 @@
 // What a step computes on is (1) made in it, (2) made before the loop: an invariant, or (3) made in
 // the step before it, in the first one before the loop: it is carried. What the loop leaves behind
 // is what was carried last, and what every step made: the list that torch.stack or torch.cat joins.
+// A tensor that is taken apart and joined again, as many parts as a size says, is rolled too.
 #pragma once
 
 #include <cstddef>

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -159,6 +160,35 @@ class RunView {
     for (int k = 0; k < number; ++k) at = skip(at);
     const Item& item = run.items[at];
     return item.kind == ItemKind::kTensor ? static_cast<RunValue>(item.i) : kNoRunValue;
+  }
+  // What a list from item `at` on, of `left` that remain, is if it is all parts of one tensor.
+  struct Parts {
+    std::size_t count = 0;  // 0: it is not
+    std::size_t op = 0;     // that took it apart
+    RunValue of = kNoRunValue;
+    std::int64_t dim = 0;
+    bool unbound = false;  // the parts have lost the dimension
+  };
+  [[nodiscard]] Parts parts_at(std::uint32_t at, std::int64_t left) const {
+    const auto first = static_cast<RunValue>(run.items[at].i);
+    if (run.values[first].producer < 0 || made_at(first).loop != kMain) return {};
+    Parts parts;
+    parts.op = static_cast<std::size_t>(run.values[first].producer);
+    const std::string& name = def(parts.op).name;
+    parts.unbound = name == "aten.unbind.int";
+    if (!parts.unbound && !name.starts_with("aten.split")) return {};
+    const OpRecord& record = run.ops[parts.op];
+    const std::int64_t count = run.items[record.results].i;
+    if (run.items[record.results].kind != ItemKind::kList || count > left) return {};
+    for (std::int64_t k = 0; k < count; ++k) {
+      if (run.items[record.results + 1 + k].i != run.items[at + k].i) return {};
+    }
+    const Item& dim = run.items[record.items + record.item_count - 1];
+    if (dim.kind != ItemKind::kInt) return {};
+    parts.count = static_cast<std::size_t>(count);
+    parts.of = argument(parts.op, 0);
+    parts.dim = dim.i < 0 ? dim.i + run.values[parts.of].rank : dim.i;
+    return parts;
   }
   [[nodiscard]] const OpDef& def(std::size_t op) const { return vocabulary_.ops[run.ops[op].op]; }
 

@@ -156,6 +156,14 @@ class Planner {
         const std::int64_t left = in_list;
         if (in_list > 0) --in_list;
         if (item.kind != ItemKind::kTensor) continue;
+        if (left > 0) {
+          const std::size_t parts = view.parts_at(record.items + k, left).count;
+          if (parts > 0) {
+            k += static_cast<std::uint32_t>(parts) - 1;
+            in_list = left - static_cast<std::int64_t>(parts);
+            continue;
+          }
+        }
         const std::size_t count =
             left > 0 ? collected_at(view, loops_, number, record.items + k, left) : 0;
         if (count == 0) {

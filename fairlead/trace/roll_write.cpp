@@ -161,6 +161,7 @@ class RunRoller {
 
   // The run with each loop as one operator.
   Run main() {
+    find_read_alone();
     for (const RunValue v : run_.inputs) (void)writer_.input(v);
     for (std::size_t op = 0; op < run_.ops.size();) {
       const Place place = view_.place(op);
@@ -347,15 +348,49 @@ class RunRoller {
     return id;
   }
 
-  // unbind whose parts only loops take.
+  // Whether an operator only takes a tensor apart whose parts are joined again, or taken by loops.
   [[nodiscard]] bool is_taken_apart(std::size_t op) const {
-    if (view_.def(op).name != "aten.unbind.int") return false;
-    const RunValue of = view_.argument(op, 0);
-    return std::any_of(plans_.begin(), plans_.end(), [&](const LoopPlan& plan) {
-      return std::any_of(plan.taken.begin(), plan.taken.end(), [&](const Taken& each) {
-        return !each.of.empty() && each.of[number_] == of;
-      });
-    });
+    const std::string& name = view_.def(op).name;
+    if (name != "aten.unbind.int" && !name.starts_with("aten.split")) return false;
+    const OpRecord& record = run_.ops[op];
+    for (std::uint32_t k = 0; k < record.result_count; ++k) {
+      const Item& item = run_.items[record.results + k];
+      if (item.kind == ItemKind::kTensor && read_alone_.contains(static_cast<RunValue>(item.i))) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  // Values that are read other than as one of the parts of a list.
+  void find_read_alone() {
+    for (std::size_t op = 0; op < run_.ops.size(); ++op) {
+      if (view_.place(op).loop != kMain) continue;
+      const OpRecord& record = run_.ops[op];
+      std::int64_t in_list = 0;
+      for (std::uint32_t k = 0; k < record.item_count; ++k) {
+        const Item& item = run_.items[record.items + k];
+        if (item.kind == ItemKind::kList) {
+          in_list = item.i;
+          continue;
+        }
+        const std::int64_t left = in_list;
+        if (in_list > 0) --in_list;
+        if (item.kind != ItemKind::kTensor) continue;
+        const std::size_t parts = left > 0 ? view_.parts_at(record.items + k, left).count : 0;
+        if (parts == 0) {
+          read_alone_.insert(static_cast<RunValue>(item.i));
+        } else {
+          k += static_cast<std::uint32_t>(parts) - 1;
+          in_list = left - static_cast<std::int64_t>(parts);
+        }
+      }
+    }
+    read_alone_.insert(run_.outputs.begin(), run_.outputs.end());
+    for (const LoopPlan& plan : plans_) {
+      for (const Values& each : plan.invariants) read_alone_.insert(each[number_]);
+      for (const Carried& each : plan.carried) read_alone_.insert(each.start[number_]);
+    }
   }
 
   [[nodiscard]] RunValue collected(std::size_t k, const Slot& slot) const {
@@ -455,12 +490,30 @@ class RunRoller {
       const std::int64_t left = in_list;
       if (in_list > 0) --in_list;
       if (item.kind != ItemKind::kTensor || left == 0) continue;
-      const std::size_t count = collected_at(view_, loops_, number_, record.items + k, left);
-      if (count == 0) continue;
       const auto v = static_cast<RunValue>(item.i);
-      const RunValue whole = collected(view_.made_at(v).loop, view_.slot(v));
       const Item& dim_item = run_.items[record.items + record.item_count - 1];
-      if (dim_item.kind != ItemKind::kInt || list_at != 0) throw NotRolled{};
+      const bool joins_list = dim_item.kind == ItemKind::kInt && list_at == 0 &&
+                              (name == "aten.stack.default" || name == "aten.cat.default");
+      const RunView::Parts parts = view_.parts_at(record.items + k, left);
+      const bool apart = parts.count > 0 && is_taken_apart(parts.op);
+      const std::size_t count =
+          apart ? parts.count : collected_at(view_, loops_, number_, record.items + k, left);
+      if (count == 0) continue;
+      if (!joins_list) throw NotRolled{};
+      if (apart && !parts.unbound) {
+        const int rank = run_.values[v].rank;
+        if (name != "aten.cat.default" ||
+            (dim_item.i < 0 ? dim_item.i + rank : dim_item.i) != parts.dim) {
+          throw NotRolled{};
+        }
+        joins.emplace(k, read(parts.of));
+        joined.emplace_back(k, count);
+        k += static_cast<std::uint32_t>(count) - 1;
+        in_list = left - static_cast<std::int64_t>(count);
+        continue;
+      }
+      const RunValue whole =
+          apart ? in_front(record, parts) : collected(view_.made_at(v).loop, view_.slot(v));
       if (name == "aten.stack.default") {
         if (k != 1 || static_cast<std::int64_t>(count) != run_.items[record.items].i) {
           throw NotRolled{};
@@ -468,8 +521,7 @@ class RunRoller {
         add_stack(record, whole, dim_item.i);
         return;
       }
-      if (name != "aten.cat.default") throw NotRolled{};
-      const bool grown = plans_[view_.made_at(v).loop].grown.contains(view_.slot(v));
+      const bool grown = !apart && plans_[view_.made_at(v).loop].grown.contains(view_.slot(v));
       joins.emplace(k, grown ? whole : join(record, v, whole, dim_item.i));
       joined.emplace_back(k, count);
       k += static_cast<std::uint32_t>(count) - 1;
@@ -503,6 +555,21 @@ class RunRoller {
       writer_.made.items.push_back(item);
     }
     writer_.end();
+  }
+
+  // A tensor that was unbound, with that dimension first.
+  RunValue in_front(const OpRecord& record, const RunView::Parts& parts) {
+    const RunValue whole = read(parts.of);
+    const std::vector<std::int64_t> sizes = writer_.dims(whole);
+    std::vector<std::int64_t> order = {parts.dim}, moved;
+    for (std::int64_t axis = 0; axis < static_cast<std::int64_t>(sizes.size()); ++axis) {
+      if (axis != parts.dim) order.push_back(axis);
+    }
+    for (const std::int64_t axis : order) moved.push_back(sizes[static_cast<std::size_t>(axis)]);
+    writer_.begin(added_.permute, record);
+    writer_.add(ItemKind::kTensor, whole);
+    writer_.add_ints(order);
+    return writer_.end_with(parts.of, moved);
   }
 
   // [steps, ...] with the steps where `dim` of the stacked result is.
@@ -548,6 +615,7 @@ class RunRoller {
   const std::vector<LoopPlan>& plans_;
   const Added& added_;
   Writer writer_;
+  std::set<RunValue> read_alone_;
   std::vector<std::map<Slot, RunValue>> collected_;  // by loop: the values of all steps
 };
 
