@@ -28,7 +28,7 @@ def explain(error: Exception, export) -> None:
     probed = export.probed
     if probed is not None:
         facts["symbols"] = [{"name": s.name, "tried": list(s.tried)} for s in probed.symbols]
-        facts["runs"] = [list(values) for values in probed.run_values]
+        facts["runs"] = [list(values) for values in export.looked_at.values or probed.run_values]
     error.facts = facts
     tensors, reference = parting_tensors(error, export)
     if tensors is not None:
