@@ -13,13 +13,13 @@ from typing import Any
 import torch
 
 from fairlead import _core
+from fairlead.boundaries import Boundaries, is_branch
 from fairlead.branches import Branches, ones_in
 from fairlead.contract import Contract, merged
-from fairlead.dynamic_shapes import LARGEST, limit, requests
+from fairlead.dynamic_shapes import limit, requests
 from fairlead.exported_program import ProgramExport, check_tracer, is_program
-from fairlead.fixes import Fixes, places_of, reason_of, setting_of, unit_of
-from fairlead.generation_step import CACHE, TOKENS
-from fairlead.inputs import Call, base_call, constants, normalise, other_floats, other_integers, resized
+from fairlead.fixes import Fixes, places_of, reason_of
+from fairlead.inputs import Call, base_call, constants, normalise, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.record.state import ModelState
@@ -27,6 +27,7 @@ from fairlead.report.failure import explain
 from fairlead.report.record import record_of
 from fairlead.request import DEFAULT_OPSET, check_request
 from fairlead.runtime_check import OnnxSession, eager
+from fairlead.solving import Runs, Solving
 from fairlead.verification import BRANCH_SETTINGS, Verification
 
 
@@ -164,14 +165,6 @@ def locals_of(values: dict) -> dict:
 
 
 @dataclass
-class Runs:
-    """Recorded runs of one program, and the value of every symbol in each."""
-
-    numbers: list[int]
-    values: list[list[int]]
-
-
-@dataclass
 class Solved:
     """One program of the model."""
 
@@ -180,7 +173,7 @@ class Solved:
     count: int  # recorded operators
 
 
-class _Export:
+class _Export(Solving, Boundaries):
     def __init__(self, model, inputs, path: str | os.PathLike, options: dict, progress: Progress):
         self.model, self.inputs, self.path, self.options, self.progress = model, inputs, path, options, progress
         self.staged = None  # files without their final name: whatever happens, they are discarded
@@ -326,78 +319,6 @@ class _Export:
         learnt = [self.fixes.fix(probed, k, reason) for k in blamed]
         return any(learnt)
 
-    def leave_below(self, k: int, least: int, reason: str) -> bool:
-        """Symbol k is at least that; the sizes below are another program's, or refused."""
-        held = self.branching.below(self, k, least, reason)
-        return self.raise_minimum(k, least, reason, note=not held)
-
-    def raise_minimum(self, k: int, least: int, reason: str, note: bool) -> bool:
-        """Where every run of this program is within, it stays as it was probed."""
-        if least <= self.probed.symbols[k].tried[0]:
-            self.probed.bound(k, least, LARGEST)
-        else:
-            self.keeps_probed = False
-        return self.fixes.raise_minimum(self.probed, k, least, reason, note)
-
-    def leave_beyond(self, k: int, size: int, reason: str) -> bool:
-        """Symbol k ran at other sizes than this one, where the model executes another program: the boundary is found.
-        False where it lies between sizes that ran, or was found before."""
-        probed = self.probed
-        symbol, places = probed.symbols[k], places_of(probed, k)
-        if not self.branching.open or not places or any(place in self.parted_at for place in places):
-            return False
-        if size < symbol.tried[0]:
-            return self.leave_below(k, self.smallest_alike(k, size), reason)
-        if size <= symbol.tried[-1]:
-            return False
-        at = self.boundary(symbol.tried[-1], size, lambda n: self.with_size(k, n))
-        probed.bound(k, 1, at)
-        self.fixes.maximum.update((place, at * unit_of(probed, place)) for place in places)
-        self.parted_at.update(dict.fromkeys(places, size))
-        return True
-
-    def boundary(self, alike: int, differs: int, sizes_at: Callable[[int], list[list[int]]]) -> int:
-        """The last size towards `differs` at which the model executes the same operators as in the reference run."""
-        with self.session as session:
-            while abs(differs - alike) > 1:
-                tried = (alike + differs) // 2
-                args, kwargs = self.call.with_tensors(self.tensors_at(sizes_at(tried)))
-                if session.run(args, kwargs, self.probed.runs[0]).ok:
-                    alike = tried
-                else:
-                    differs = tried
-        return alike
-
-    def with_size(self, k: int, size: int) -> list[list[int]]:
-        """Sizes of the reference run, but for symbol k."""
-        return self.probed.sizes_at([size if i == k else v for i, v in enumerate(self.probed.run_values[0])])
-
-    def smallest_together(self, symbols: list[int]) -> list[tuple[int, int]]:
-        """The smallest sizes of symbols, at least 2, at which together the model still executes the same operators."""
-        probed = self.probed
-        ran = {k: max(2, probed.symbols[k].tried[0]) for k in symbols}
-
-        def sizes_at(size: int) -> list[list[int]]:
-            setting = [min(size, ran[k]) if k in ran else v for k, v in enumerate(probed.run_values[0])]
-            return probed.sizes_at(setting)
-
-        alike = self.boundary(max(ran.values(), default=2), 1, sizes_at) if symbols else 2
-        return [(k, min(alike, ran[k])) for k in symbols]
-
-    def smallest_alike(self, k: int, differs: int = 1) -> int:
-        """The smallest size of symbol k, at least 2, at which the model still executes the same operators."""
-        ran = max(differs + 1, self.probed.symbols[k].tried[0])
-        return self.boundary(ran, differs, lambda size: self.with_size(k, size))
-
-    def parting(self, sizes: list[list[int]], call: Call | None = None) -> str:
-        """What the model executes at these sizes, in words; "" where that is the program at hand, or nothing at all."""
-        call = call or self.call
-        tensors = self.tensors_at(sizes) if call is self.call else [t.clone() for t in call.tensors]
-        args, kwargs = call.with_tensors(tensors)
-        with self.session as session:
-            parted = session.run(args, kwargs, self.probed.runs[0]).parted
-        return "" if parted is None else f"{parted[2]} instead of {parted[1]}"
-
     def branch(self, call: Call, places: list[tuple[int, int]], fixed: bool, inherit: bool = True) -> _Export:
         """An export of another program of the model, which parts from this one at dimensions in which it may be fixed,
         up to the solved program."""
@@ -414,133 +335,6 @@ class _Export:
                 leaf, axis = place
                 made.fixes.only[place] = (self.probed.shapes[leaf][axis], call.tensors[leaf].shape[axis])
         return made
-
-    def open_above(self, places: list[tuple[int, int]]) -> bool:
-        """Whether this program takes every size above the smallest of these dimensions."""
-        names = {self.probed.shapes[leaf][axis] for leaf, axis in places}
-        symbols = [s for s in self.probed.symbols if s.name in names]
-        return bool(symbols) and all(s.max >= LARGEST and not s.other_above for s in symbols)
-
-    def is_fixed(self, places: list[tuple[int, int]]) -> bool:
-        return all(self.probed.shapes[leaf][axis].isdigit() for leaf, axis in places)
-
-    def stuck_in_generation(self) -> bool:
-        """Whether a cache, or the number of new tokens, has a fixed size because the model branches on it."""
-        if self.call.named.get(CACHE) is None or self.probed is None:
-            return False
-        return any(
-            (self.call.names[f.leaf].startswith(CACHE) or (self.call.names[f.leaf] in TOKENS and f.axis == 1))
-            and ((f.leaf, f.axis) in self.fixes.fixed or is_branch(f.reason) or f.reason == "its size is 0")
-            for f in self.probed.fixed
-        )
-
-    def runs(self, session: RecordingSession, probed) -> Runs:
-        """The runs to solve: those of the probing, those of further calls with their values, and those at settings
-        that turned out wrong before."""
-        runs = Runs(list(probed.runs), list(probed.run_values))
-        for call in self.calls:
-            setting = (
-                None if call is self.call else setting_of(probed, [list(call.tensor(n).shape) for n in self.call.names])
-            )
-            if setting is not None:
-                self.add_run(session, runs, setting, [call.tensor(n).clone() for n in self.call.names])
-        settings = [w.values for w in self.fixes.wrong if len(w.values) == len(probed.symbols)]
-        for k, symbol in enumerate(probed.symbols):  # the last sizes of this program
-            most = self.fixes.most_of(probed, k)
-            if most < LARGEST and most not in symbol.tried:
-                settings.append([most if i == k else v for i, v in enumerate(probed.run_values[0])])
-        for setting in settings:
-            self.add_run(session, runs, setting, self.tensors_at(probed.sizes_at(setting)))
-        return runs
-
-    def with_other_values(self, session: RecordingSession, probed, runs: Runs) -> Runs:
-        """More runs, with other integers, or floats at other places, in one input at a time: what the model reads from
-        them becomes a symbol."""
-        more = Runs(list(runs.numbers), list(runs.values))
-        base = probed.run_values[0]
-        for k, tensor in enumerate(self.tensors_at(probed.sizes_at(base))):
-            for other in [*other_integers(tensor), *other_floats(tensor)]:
-                tensors = self.tensors_at(probed.sizes_at(base))
-                tensors[k] = other
-                self.add_run(session, more, base, tensors)
-        return more
-
-    def at_more_sizes(self, session: RecordingSession, probed, runs: Runs) -> Runs:
-        """More runs, one symbol at a time at further sizes: few runs do not tell a quotient or a remainder from other
-        forms, or of which symbol it is."""
-        more = Runs(list(runs.numbers), list(runs.values))
-        for k, symbol in enumerate(probed.symbols):
-            least, most = symbol.tried[0], symbol.tried[-1]
-            for size in (least * 3 // 4, least // 2 + 1, most + max(1, most // 8), most + 2):
-                if max(1, symbol.min) <= size <= symbol.max and size not in symbol.tried:
-                    setting = list(probed.run_values[0])
-                    setting[k] = size
-                    self.add_run(session, more, setting, self.tensors_at(probed.sizes_at(setting)))
-        return more
-
-    def add_run(self, session: RecordingSession, runs: Runs, setting: list[int], tensors: list[torch.Tensor]) -> None:
-        """Records one more run where the model accepts it and executes the same operators."""
-        args, kwargs = self.call.with_tensors(tensors)
-        outcome = session.run(args, kwargs, runs.numbers[0])
-        if outcome.ok:
-            runs.numbers.append(outcome.run)
-            runs.values.append(list(setting))
-
-    def program(self, session: RecordingSession, probed, names: list[str]):
-        """The solved program. Where it goes by values that were read, runs with other values are tried as well."""
-
-        def solved(runs: Runs):
-            self.looked_at = runs
-            return _core.build_program(
-                session.core, runs.numbers, [s.name for s in probed.symbols], runs.values,
-                self.input_names, probed.shapes, names, self.options["optimize"], self.keep_writes,
-            )  # fmt: skip
-
-        runs = self.runs(session, probed)
-        try:
-            program = solved(runs)
-        except _core.Unsolved:
-            more = self.at_more_sizes(session, probed, runs)
-            if len(more.numbers) == len(runs.numbers):
-                raise
-            runs = more
-            program = solved(runs)
-        else:
-            if program.fragile:
-                runs = self.at_more_sizes(session, probed, runs)
-                program = solved(runs)
-        if not any(kind == "read" for kind, *_ in program.assumptions):
-            return program
-        more = self.with_other_values(session, probed, runs)
-        if len(more.numbers) == len(runs.numbers):
-            return program
-        try:
-            return solved(more)
-        except (_core.Unsolved, _core.Diverged):  # what follows from them is not one expression: they stay assumed
-            return program
-
-    def unsolved_symbols(self) -> list[int]:
-        """Symbols without which every integer is solved: all but those that can be let free one after the other."""
-        symbols = range(len(self.probed.symbols))
-        fixed = set(symbols)
-        for k in symbols:
-            if self.solved_without(fixed - {k}):
-                fixed.remove(k)
-        return sorted(fixed)
-
-    def solved_without(self, fixed: set[int]) -> bool:
-        """Whether the runs in which these symbols kept their sizes have an expression for every integer."""
-        probed, session, runs = self.probed, self.session, self.looked_at
-        base = runs.values[0]
-        keep = [r for r, values in enumerate(runs.values) if all(values[k] == base[k] for k in fixed)]
-        try:
-            _core.build_program(
-                session.core, [runs.numbers[r] for r in keep], [s.name for s in probed.symbols],
-                [runs.values[r] for r in keep], self.input_names, probed.shapes, self.names(session, probed),
-            )  # fmt: skip
-        except _core.FairleadError:
-            return False
-        return True
 
     def solve(self) -> None:
         """Probes, records and solves the program of the call at hand."""
@@ -569,59 +363,6 @@ class _Export:
         if self.parent is not None:  # a size may be fixed in a branch
             asked = {s.name: asked[s.name] for s in self.probed.symbols if s.name in asked}
         limit(self.probed, asked)
-
-    def finds_boundary(self) -> bool:
-        """A dimension that was fixed because larger sizes execute another program, although some larger ones did not:
-        it is dynamic up to there, and probed again."""
-        if not self.branching.open or self.call.named.get(CACHE) is not None:  # a cache is followed by its next call
-            return False
-        groups: dict[tuple[int, str], list[tuple[int, int]]] = {}
-        for f in self.probed.fixed:
-            if is_branch(f.reason) and (f.leaf, f.axis) not in self.parted_at:
-                groups.setdefault((f.size, f.reason), []).append((f.leaf, f.axis))
-        found = False
-        for (size, _), places in groups.items():
-            way = self.way_to_parting(places, size)
-            if way is not None:
-                ran, parted, sizes_at = way
-                self.fixes.maximum.update(dict.fromkeys(places, self.boundary(ran, parted, sizes_at)))
-                self.parted_at.update(dict.fromkeys(places, parted))
-                found = True
-        return found
-
-    def way_to_parting(self, places: list[tuple[int, int]], size: int) -> tuple[int, int, Callable] | None:
-        """A larger size of these dimensions than `size` that ran, one at which the run parts, and the sizes of all
-        inputs on the way: a dimension that grew as much (a mask) grows with them."""
-        leaf, axis = places[0]
-        for parted, _, _ in self.partings:
-            for ran in self.sizes_of.values():
-                step = parted[leaf][axis] - ran[leaf][axis]
-                alike = all(ran[i][a] == ran[leaf][axis] and parted[i][a] - ran[i][a] == step for i, a in places)
-                if step < 1 or ran[leaf][axis] <= size or not alike:
-                    continue
-
-                def sizes_at(n: int, ran=ran, parted=parted, step=step) -> list[list[int]]:
-                    by = n - ran[leaf][axis]
-                    rows = zip(ran, parted, strict=True)
-                    return [[a + by if b - a == step else a for a, b in zip(*row, strict=True)] for row in rows]
-
-                if self.parting(sizes_at(parted[leaf][axis])):
-                    return ran[leaf][axis], parted[leaf][axis], sizes_at
-        return None
-
-    def branch_above(self) -> None:
-        """Larger sizes that execute another program become a branch."""
-        probed = self.probed
-        for k, symbol in enumerate(probed.symbols):
-            places = places_of(probed, k)
-            if symbol.other_above and self.branching.open and not any(place in self.parted_at for place in places):
-                parted = [sizes[leaf][axis] for sizes, _, _ in self.partings for leaf, axis in places]
-                larger = [size for size in parted if size > symbol.max]
-                if larger:
-                    self.leave_beyond(k, min(larger), "")
-            differs = next((self.parted_at[place] for place in places if place in self.parted_at), 0)
-            if differs:
-                self.branching.above(self, k, self.fixes.most_of(probed, k), differs)
 
     def staged_run(self, calls: list[Call], start: float) -> ExportResult:
         branching = self.branching
@@ -851,11 +592,6 @@ class _Export:
             )
             error.details = [a | {"kind": "assumption"} for a in reads]
             raise error
-
-
-def is_branch(reason: str) -> bool:
-    """Whether a dimension is fixed because the model branches on it, not because the model refuses other sizes."""
-    return reason.startswith("the model executes ")
 
 
 def shown(names: list[str]) -> str:
