@@ -268,13 +268,15 @@ def other_floats(tensor: torch.Tensor) -> list[torch.Tensor]:
 
 
 def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
-    """Other data of the same kind, for checking: noise in proportion on floats, the rows of integers in another order,
-    the last places of a mask of ones cleared in its first row. Positions stay as they are.
+    """Other data of the same kind, for checking: noise in proportion on floats, and for zeros, the rows of integers in
+    another order, the last places of a mask of ones cleared in its first row. Positions stay as they are.
     """
-    if tensor.numel() < 2 or tensor.is_complex():
+    if tensor.numel() == 0 or tensor.is_complex() or (tensor.numel() == 1 and not tensor.is_floating_point()):
         return tensor.clone()
     generator = torch.Generator().manual_seed(seed)
     if tensor.is_floating_point():
+        if not bool(tensor.any()):  # a state that is empty yet: whether it is read shows only where it is not
+            return (torch.rand(tensor.shape, generator=generator) * 0.5).to(tensor.dtype)
         if tensor.flatten()[:64].unique().numel() <= 2:
             return tensor.clone()
         noise = torch.rand(tensor.shape, generator=generator).to(tensor.dtype)

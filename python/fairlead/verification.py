@@ -118,7 +118,7 @@ class Verification:
         shapes = self.probed.sizes_at(values)
         plain = [resized(t, list(s)) for t, s in zip(self.calls[0].tensors, shapes, strict=True)]
         tensors = [varied(t, seed + k) for k, t in enumerate(plain)]
-        tamer = [v if t.is_floating_point() else t for t, v in zip(plain, tensors, strict=True)]
+        tamer = [v if t.is_floating_point() and bool(t.any()) else t for t, v in zip(plain, tensors, strict=True)]
         if any(a["kind"] == "read" for a in self.contract.assumptions):
             tensors = [moved(t) for t in tensors]  # a place that was read may be another one
         return Setting("unseen", ", ".join(f"{k} = {v}" for k, v in sizes.items()), tensors, sizes, tamer)

@@ -278,3 +278,51 @@ def test_the_call_that_comes_next_in_generation(tmp_path):
         check(model, opened, call(rows, past, new))
     with pytest.raises(Exception, match="past_key_values_0_dim_1 is 4"):
         opened.run(None, {n: t.numpy() for n, t in fairlead.get_leaf_tensors(call(3, 5, 1)).items()})
+
+
+class EmptyState(torch.nn.Module):
+    """One step goes on from the state; several do not read it. Where it is zero both give the same."""
+
+    def forward(self, x, state):
+        return x[:, 0] + state if x.shape[1] == 1 else x.sum(1)
+
+
+def test_a_branch_that_a_state_of_zeros_hides(tmp_path):
+    path = tmp_path / "m.onnx"
+    model = EmptyState().eval()
+    fairlead.export(model, (torch.randn(2, 5, 4), torch.zeros(2, 4)), path)
+    for length in (1, 2, 9):
+        x, state = torch.randn(3, length, 4), torch.randn(3, 4)
+        (got,) = session(path).run(None, {"x": x.numpy(), "state": state.numpy()})
+        torch.testing.assert_close(torch.from_numpy(got), model(x, state))
+
+
+def test_a_hybrid_of_attention_and_state_space_decodes_by_any_number_of_tokens(tmp_path):
+    """Jamba loops over the tokens, and takes another path for one: a rolled loop in one of two programs."""
+    transformers = pytest.importorskip("transformers", minversion="5.22")
+    config = transformers.JambaConfig(
+        vocab_size=64, hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        num_key_value_heads=1, attn_layer_offset=1, attn_layer_period=2, expert_layer_offset=1, expert_layer_period=2,
+        num_experts=2, num_experts_per_tok=1, mamba_d_state=4, mamba_d_conv=4, mamba_dt_rank=4, use_mamba_kernels=False,
+        max_position_embeddings=64, tie_word_embeddings=False,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    model = transformers.JambaForCausalLM(config).eval()
+    ids = torch.randint(1, 64, (2, 20))
+
+    def call(past, new):
+        with torch.no_grad():
+            cache = model(ids[:, :past], use_cache=True).past_key_values
+        mask = torch.ones(2, past + new, dtype=torch.int64)
+        return {"input_ids": ids[:, past : past + new], "attention_mask": mask, "past_key_values": cache}
+
+    path = tmp_path / "jamba.onnx"
+    fairlead.export(model, call(4, 2), path)
+    opened = session(path)
+    for past, new in ((6, 1), (5, 3), (9, 1), (4, 6)):
+        feeds = fairlead.get_leaf_tensors(call(past, new))
+        got = opened.run(None, {name: tensor.numpy() for name, tensor in feeds.items()})
+        with torch.no_grad():
+            expected = fairlead.get_leaf_tensors(model(**call(past, new), use_cache=True))
+        for want, have in zip(expected.values(), got, strict=True):
+            torch.testing.assert_close(torch.from_numpy(have), want, atol=1e-4, rtol=1e-4)
