@@ -161,7 +161,33 @@ class RunView {
     const Item& item = run.items[at];
     return item.kind == ItemKind::kTensor ? static_cast<RunValue>(item.i) : kNoRunValue;
   }
-  // What a list from item `at` on, of `left` that remain, is if it is all parts of one tensor.
+  // Calls visit(item, value, left) for the tensors among an operator's arguments, where `left` is
+  // how many are left of the list it is in (0: none); it says how many of these it has dealt with.
+  template <typename Visit>
+  void each_tensor(std::size_t op, const Visit& visit) const {
+    const OpRecord& record = run.ops[op];
+    std::int64_t left = 0;
+    for (std::uint32_t k = 0; k < record.item_count; ++k) {
+      const Item& item = run.items[record.items + k];
+      if (item.kind == ItemKind::kList) {
+        left = item.i;
+        continue;
+      }
+      std::size_t dealt = 1;
+      if (item.kind == ItemKind::kTensor) dealt = visit(k, static_cast<RunValue>(item.i), left);
+      k += static_cast<std::uint32_t>(dealt) - 1;
+      left = std::max<std::int64_t>(left - static_cast<std::int64_t>(dealt), 0);
+    }
+  }
+  // Whether an operator joins the list that is its first argument along the dim that is its last.
+  [[nodiscard]] bool joins(std::size_t op) const {
+    const OpRecord& record = run.ops[op];
+    const std::string& name = def(op).name;
+    return (name == "aten.cat.default" || name == "aten.stack.default") &&
+           run.items[record.items + record.item_count - 1].kind == ItemKind::kInt;
+  }
+  // What the list that operator `op` joins is, from item `k` on, of `left` that remain, if it is
+  // all parts of one tensor.
   struct Parts {
     std::size_t count = 0;  // 0: it is not
     std::size_t op = 0;     // that took it apart
@@ -169,7 +195,9 @@ class RunView {
     std::int64_t dim = 0;
     bool unbound = false;  // the parts have lost the dimension
   };
-  [[nodiscard]] Parts parts_at(std::uint32_t at, std::int64_t left) const {
+  [[nodiscard]] Parts parts_at(std::size_t op, std::uint32_t k, std::int64_t left) const {
+    if (left == 0 || !joins(op)) return {};
+    const std::uint32_t at = run.ops[op].items + k;
     const auto first = static_cast<RunValue>(run.items[at].i);
     if (run.values[first].producer < 0 || made_at(first).loop != kMain) return {};
     Parts parts;
@@ -180,8 +208,8 @@ class RunView {
     const OpRecord& record = run.ops[parts.op];
     const std::int64_t count = run.items[record.results].i;
     if (run.items[record.results].kind != ItemKind::kList || count > left) return {};
-    for (std::int64_t k = 0; k < count; ++k) {
-      if (run.items[record.results + 1 + k].i != run.items[at + k].i) return {};
+    for (std::int64_t part = 0; part < count; ++part) {
+      if (run.items[record.results + 1 + part].i != run.items[at + part].i) return {};
     }
     const Item& dim = run.items[record.items + record.item_count - 1];
     if (dim.kind != ItemKind::kInt) return {};

@@ -145,35 +145,17 @@ class Planner {
     };
     for (std::size_t op = 0; op < view.run.ops.size(); ++op) {
       if (view.place(op).loop != kMain) continue;
-      const OpRecord& record = view.run.ops[op];
-      std::int64_t in_list = 0;
-      for (std::uint32_t k = 0; k < record.item_count; ++k) {
-        const Item& item = view.run.items[record.items + k];
-        if (item.kind == ItemKind::kList) {
-          in_list = item.i;
-          continue;
-        }
-        const std::int64_t left = in_list;
-        if (in_list > 0) --in_list;
-        if (item.kind != ItemKind::kTensor) continue;
-        if (left > 0) {
-          const std::size_t parts = view.parts_at(record.items + k, left).count;
-          if (parts > 0) {
-            k += static_cast<std::uint32_t>(parts) - 1;
-            in_list = left - static_cast<std::int64_t>(parts);
-            continue;
-          }
-        }
-        const std::size_t count =
-            left > 0 ? collected_at(view, loops_, number, record.items + k, left) : 0;
+      view.each_tensor(op, [&](std::uint32_t k, RunValue v, std::int64_t left) -> std::size_t {
+        if (const std::size_t parts = view.parts_at(op, k, left).count; parts > 0) return parts;
+        const std::uint32_t at = view.run.ops[op].items + k;
+        const std::size_t count = left > 0 ? collected_at(view, loops_, number, at, left) : 0;
         if (count == 0) {
-          last(static_cast<RunValue>(item.i));
-          continue;
+          last(v);
+          return 1;
         }
-        collect(view, op, static_cast<RunValue>(item.i));
-        k += static_cast<std::uint32_t>(count) - 1;
-        in_list = left - static_cast<std::int64_t>(count);
-      }
+        collect(view, op, v);
+        return count;
+      });
     }
     for (const RunValue v : view.run.outputs) last(v);
     for (std::size_t k = 0; k < plans_.size(); ++k) {

@@ -366,25 +366,11 @@ class RunRoller {
   void find_read_alone() {
     for (std::size_t op = 0; op < run_.ops.size(); ++op) {
       if (view_.place(op).loop != kMain) continue;
-      const OpRecord& record = run_.ops[op];
-      std::int64_t in_list = 0;
-      for (std::uint32_t k = 0; k < record.item_count; ++k) {
-        const Item& item = run_.items[record.items + k];
-        if (item.kind == ItemKind::kList) {
-          in_list = item.i;
-          continue;
-        }
-        const std::int64_t left = in_list;
-        if (in_list > 0) --in_list;
-        if (item.kind != ItemKind::kTensor) continue;
-        const std::size_t parts = left > 0 ? view_.parts_at(record.items + k, left).count : 0;
-        if (parts == 0) {
-          read_alone_.insert(static_cast<RunValue>(item.i));
-        } else {
-          k += static_cast<std::uint32_t>(parts) - 1;
-          in_list = left - static_cast<std::int64_t>(parts);
-        }
-      }
+      view_.each_tensor(op, [&](std::uint32_t k, RunValue v, std::int64_t left) -> std::size_t {
+        const std::size_t parts = view_.parts_at(op, k, left).count;
+        if (parts == 0) read_alone_.insert(v);
+        return std::max<std::size_t>(parts, 1);
+      });
     }
     read_alone_.insert(run_.outputs.begin(), run_.outputs.end());
     for (const LoopPlan& plan : plans_) {
@@ -478,55 +464,39 @@ class RunRoller {
     // Lists of what steps made: first they are joined, then the operator is written.
     std::vector<std::pair<std::uint32_t, std::size_t>> joined;  // item, how many
     std::unordered_map<std::uint32_t, RunValue> joins;
-    std::int64_t in_list = 0;
-    std::uint32_t list_at = 0;
-    for (std::uint32_t k = 0; k < record.item_count; ++k) {
-      const Item& item = run_.items[record.items + k];
-      if (item.kind == ItemKind::kList) {
-        in_list = item.i;
-        list_at = k;
-        continue;
-      }
-      const std::int64_t left = in_list;
-      if (in_list > 0) --in_list;
-      if (item.kind != ItemKind::kTensor || left == 0) continue;
-      const auto v = static_cast<RunValue>(item.i);
-      const Item& dim_item = run_.items[record.items + record.item_count - 1];
-      const bool joins_list = dim_item.kind == ItemKind::kInt && list_at == 0 &&
-                              (name == "aten.stack.default" || name == "aten.cat.default");
-      const RunView::Parts parts = view_.parts_at(record.items + k, left);
+    bool stacked = false;
+    view_.each_tensor(op, [&](std::uint32_t k, RunValue v, std::int64_t left) -> std::size_t {
+      if (left == 0 || stacked) return 1;
+      const RunView::Parts parts = view_.parts_at(op, k, left);
       const bool apart = parts.count > 0 && is_taken_apart(parts.op);
       const std::size_t count =
           apart ? parts.count : collected_at(view_, loops_, number_, record.items + k, left);
-      if (count == 0) continue;
-      if (!joins_list) throw NotRolled{};
+      if (count == 0) return 1;
+      if (!view_.joins(op)) throw NotRolled{};
+      const std::int64_t dim = run_.items[record.items + record.item_count - 1].i;
+      const int rank = run_.values[v].rank;
       if (apart && !parts.unbound) {
-        const int rank = run_.values[v].rank;
-        if (name != "aten.cat.default" ||
-            (dim_item.i < 0 ? dim_item.i + rank : dim_item.i) != parts.dim) {
+        if (name != "aten.cat.default" || (dim < 0 ? dim + rank : dim) != parts.dim) {
           throw NotRolled{};
         }
         joins.emplace(k, read(parts.of));
         joined.emplace_back(k, count);
-        k += static_cast<std::uint32_t>(count) - 1;
-        in_list = left - static_cast<std::int64_t>(count);
-        continue;
+        return count;
       }
       const RunValue whole =
           apart ? in_front(record, parts) : collected(view_.made_at(v).loop, view_.slot(v));
       if (name == "aten.stack.default") {
-        if (k != 1 || static_cast<std::int64_t>(count) != run_.items[record.items].i) {
-          throw NotRolled{};
-        }
-        add_stack(record, whole, dim_item.i);
-        return;
+        if (static_cast<std::int64_t>(count) != run_.items[record.items].i) throw NotRolled{};
+        add_stack(record, whole, dim);
+        stacked = true;
+        return count;
       }
       const bool grown = !apart && plans_[view_.made_at(v).loop].grown.contains(view_.slot(v));
-      joins.emplace(k, grown ? whole : join(record, v, whole, dim_item.i));
+      joins.emplace(k, grown ? whole : join(record, v, whole, dim));
       joined.emplace_back(k, count);
-      k += static_cast<std::uint32_t>(count) - 1;
-      in_list = left - static_cast<std::int64_t>(count);
-    }
+      return count;
+    });
+    if (stacked) return;
     std::vector<Item> items;
     for (std::uint32_t k = 0; k < record.item_count; ++k) {
       Item item = run_.items[record.items + k];

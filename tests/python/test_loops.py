@@ -119,6 +119,17 @@ class Ragged(torch.nn.Module):
         return torch.cat(made, dim=0)
 
 
+class PickedApart(torch.nn.Module):
+    """Parts that are indices, beside a loop: they are no list to be joined."""
+
+    def forward(self, x):
+        state = x[:, 0]
+        for step in range(x.shape[1]):
+            state = state * 0.5 + x[:, step]
+        positive = (x > 0).nonzero()
+        return state, x[tuple(positive.unbind(1))]
+
+
 MODELS = [
     (Recurrent, (3, 5, 4)),
     (Writes, (3, 5, 4)),
@@ -129,6 +140,7 @@ MODELS = [
     (Own, (3, 5, 2)),
     (TakenApart, (3, 5, 4)),
     (Ragged, (3, 5, 4)),
+    (PickedApart, (3, 5, 4)),
 ]
 
 
