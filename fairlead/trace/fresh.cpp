@@ -1,6 +1,7 @@
 // Compares the bytes of outside tensors over the runs, and solves those that vary.
 #include "fairlead/trace/fresh.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "fairlead/base/error.h"
@@ -76,6 +77,47 @@ ValueId emit(Graph& graph, std::string op, std::vector<Arg> args, Dtype dtype,
   return out;
 }
 
+// Sizes that vary over the runs, solved; empty where one is not.
+std::vector<Expr> solved_shape(const std::vector<Seen>& all, Solver& solver) {
+  std::vector<Expr> shape;
+  for (std::size_t axis = 0; axis < all.front().dims.size(); ++axis) {
+    std::vector<std::int64_t> sizes;
+    for (const Seen& s : all) sizes.push_back(s.dims[axis]);
+    const Solution solution = solver.solve(sizes);
+    if (!solution.found()) return {};
+    shape.push_back(solution.expr);
+  }
+  return shape;
+}
+
+// [[1, 2]] * n: the same rows, as many as sizes say. kNoValue where they are not.
+ValueId repeated_rows(Graph& graph, const std::vector<Seen>& all, Dtype dtype, Solver& solver) {
+  const Seen& first = all.front();
+  if (first.dims.empty() || first.count == 0) return kNoValue;
+  const auto row = static_cast<std::size_t>(first.count / first.dims[0]) * dtype_size(dtype);
+  for (const Seen& s : all) {
+    if (!std::equal(s.dims.begin() + 1, s.dims.end(), first.dims.begin() + 1)) return kNoValue;
+    for (std::int64_t k = 0; k < s.dims[0]; ++k) {
+      const std::byte* at = s.constant->data + static_cast<std::size_t>(k) * row;
+      if (std::memcmp(at, first.constant->data, row) != 0) return kNoValue;
+    }
+  }
+  const std::vector<Expr> shape = solved_shape(all, solver);
+  if (shape.empty()) return kNoValue;
+  std::vector<Expr> one = shape;
+  one[0] = graph.pool->constant(1);
+  Constant constant;
+  constant.dims = first.dims;
+  constant.dims[0] = 1;
+  constant.data = first.constant->data;
+  constant.value = graph.add_value(dtype, std::move(one));
+  const ValueId id = constant.value;
+  graph.add_constant(std::move(constant));
+  Arg same;
+  same.kind = ArgKind::kBool;
+  return emit(graph, "aten.expand.default", {value_arg(id), shape_arg(shape), same}, dtype, shape);
+}
+
 // list(range(n)) and its kin: a one-dimensional integer tensor a, a + k, a + 2k, ...
 ValueId progression(Graph& graph, const std::vector<Seen>& all, Dtype dtype, Solver& solver,
                     const std::string& where) {
@@ -129,7 +171,13 @@ ValueId constant_value(Graph& graph, const std::vector<const Run*>& runs, RunVal
                      std::memcmp(s.constant->data, first.constant->data, bytes) == 0));
   }
   ExprPool& pool = *graph.pool;
-  if (!same_shape) return progression(graph, all, dtype, solver, where);
+  if (!same_shape) {
+    const bool one_rank = std::all_of(all.begin(), all.end(), [&](const Seen& s) {
+      return s.dims.size() == first.dims.size() && !s.constant->persistent;
+    });
+    const ValueId rows = one_rank ? repeated_rows(graph, all, dtype, solver) : kNoValue;
+    return rows != kNoValue ? rows : progression(graph, all, dtype, solver, where);
+  }
   std::vector<Expr> shape;
   for (const std::int64_t d : first.dims) shape.push_back(pool.constant(d));
   if (same) {

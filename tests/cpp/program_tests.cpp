@@ -445,6 +445,18 @@ TEST_CASE("a tensor made outside is solved by element, or as a progression") {
         "%3: int32[n] = aten.arange.start_step(4, 3*n + 4, 3, int32, None, None, None)\n");
 }
 
+TEST_CASE("rows that are all alike are as many as sizes say") {
+  Lab lab = one_input([](Recording& r, std::int64_t n, RunValue) {
+    std::vector<float> content;
+    for (std::int64_t k = 0; k < n; ++k) content.insert(content.end(), {1.5F, 2.5F});
+    const RunValue c = r.constant(content, Dtype::kFloat32, {n, 2});
+    r.outputs({r.op("aten.neg.default", {tensor(c)}, made({n, 2}))});
+  });
+  CHECK(node_lines(lab.build().graph) ==
+        "%2: float32[n, 2] = aten.expand.default(%1, [n, 2], False)\n"
+        "%3: float32[n, 2] = aten.neg.default(%2)\n");
+}
+
 TEST_CASE("a tensor made outside that nothing explains is refused") {
   const auto error = [](const std::function<RunValue(Recording&, std::int64_t)>& make) {
     Lab lab({"n"});
@@ -475,8 +487,9 @@ TEST_CASE("a tensor made outside that nothing explains is refused") {
        }),
        "but its elements vary over the runs");
   says(error([](Recording& r, std::int64_t n) {
-         return r.constant(std::vector<float>(static_cast<std::size_t>(n), 1.0F), Dtype::kFloat32,
-                           {n});
+         std::vector<float> halves;
+         for (std::int64_t k = 0; k < n; ++k) halves.push_back(0.5F * static_cast<float>(k));
+         return r.constant(halves, Dtype::kFloat32, {n});
        }),
        "but its shape varies over the runs");
   says(error([](Recording& r, std::int64_t n) {

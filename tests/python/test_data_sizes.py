@@ -166,3 +166,14 @@ def test_a_count_that_equalled_a_size_in_every_run(tmp_path):
     x, mask = torch.randn(5, 4), torch.ones(5, dtype=torch.int64)
     others = [(torch.randn(6, 4), torch.tensor([1, 0, 1, 1, 0, 0])), (torch.randn(3, 4), torch.tensor([0, 1, 1]))]
     agree_at(picked, (x, mask), others, tmp_path)
+
+
+def test_tensors_of_equal_rows_made_in_python(tmp_path):
+    """torch.tensor([value] * n): as many rows as a size says."""
+
+    def filled(x):
+        rows = x.shape[0]
+        pairs = torch.tensor([[1, 2]] * rows)
+        return x + torch.tensor([5] * rows)[:, None], x * torch.tensor([2.5] * rows)[:, None], pairs.sum(1)
+
+    agree_at(filled, (torch.randn(3, 4),), [(torch.randn(rows, 4),) for rows in (1, 2, 7)], tmp_path)
