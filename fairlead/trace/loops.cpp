@@ -22,9 +22,11 @@ class Items {
       if (x.kind != y.kind) return false;
       if (x.kind == ItemKind::kList) {
         if (free_ || (tensors(a_, i) && tensors(b_, j))) {
-          i += static_cast<std::uint32_t>(x.i);
-          j += static_cast<std::uint32_t>(y.i);
-        } else if (x.i != y.i) {
+          i = behind(a_, i);
+          j = behind(b_, j);
+          continue;
+        }
+        if (x.i != y.i) {
           return false;
         }
       } else if ((x.kind == ItemKind::kString || x.kind == ItemKind::kDtype) && x.i != y.i) {
@@ -36,6 +38,14 @@ class Items {
   }
 
  private:
+  // The item behind a list and everything in it.
+  static std::uint32_t behind(const Run& run, std::uint32_t at) {
+    const Item& item = run.items[at++];
+    if (item.kind == ItemKind::kList) {
+      for (std::int64_t k = 0; k < item.i; ++k) at = behind(run, at);
+    }
+    return at;
+  }
   // A list that holds nothing but tensors, and at least one.
   static bool tensors(const Run& run, std::uint32_t at) {
     const std::int64_t count = run.items[at].i;

@@ -310,7 +310,13 @@ Program build_program(const ProgramRequest& request) {
   again.rolled = &*rolled;
   again.runs.clear();
   for (const Run& run : rolled->runs) again.runs.push_back(&run);
-  return ProgramBuilder(again).build();
+  Program program = ProgramBuilder(again).build();
+  for (const OpRecord& record : rolled->unread) {
+    program.assumptions.push_back(
+        {"read", "read a list of numbers from a tensor, as long as a size says, and may go by them",
+         request.vocabulary->strings[record.module], request.vocabulary->strings[record.source]});
+  }
+  return program;
 }
 
 }  // namespace fairlead

@@ -28,16 +28,23 @@ std::optional<Rolled> roll(const Vocabulary& vocabulary, std::span<const Run* co
     for (std::size_t r = 0; r < runs.size(); ++r) {
       views.emplace_back(vocabulary, *runs[r], loops, r);
     }
-    const std::vector<LoopPlan> plans = plan_loops(views, loops);
+    const Plan plan = plan_loops(views, loops);
+    const std::vector<LoopPlan>& plans = plan.loops;
     Rolled rolled;
     rolled.vocabulary = vocabulary;
     const Added added = add_operators(rolled.vocabulary);
-    const Rolling rolling{loops, plans, added};
+    const Rolling rolling{loops, plan, added};
+    for (const ReadList& each : plan.unread) {
+      const RunValue of = each.of.front();
+      if (runs.front()->values[of].tainted)
+        rolled.unread.push_back(runs.front()->ops[each.ops.front()]);
+    }
     rolled.loops.resize(loops.size());
     for (std::size_t r = 0; r < runs.size(); ++r) {
       for (std::size_t k = 0; k < loops.size(); ++k) {
         LoopSteps& loop = rolled.loops[k];
-        loop.invariants = plans[k].invariants.size() + plans[k].taken.size();
+        loop.invariants = plans[k].invariants.size() + plans[k].taken.size() +
+                          plans[k].reads.size() + plans[k].offsets.size();
         loop.carried = plans[k].carried.size() + plans[k].grown.size();
         for (std::size_t step = 0; step < loops[k].counts[r]; ++step) {
           loop.steps.push_back(write_step(views[r], r, rolling, k, step));

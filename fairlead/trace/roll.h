@@ -35,6 +35,9 @@ struct Rolled {
   Vocabulary vocabulary;
   std::vector<Run> runs;
   std::vector<LoopSteps> loops;
+  // Operators of the first run that read lists of numbers, as long as a size says, which no loop
+  // goes over: what the model does with them is seen, but not that it is by them.
+  std::vector<OpRecord> unread;
 };
 
 // nullopt where the steps of a loop do not hang together like this, or the runs are not one

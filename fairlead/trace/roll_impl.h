@@ -47,13 +47,20 @@ struct Carried {
   bool operator==(const Carried&) const = default;
 };
 
-// One element per step: of a tensor that was unbound, or of what another loop collected.
+// One part per step: of a tensor that was unbound or split, or of what another loop collected.
 struct Taken {
   Values of;  // the tensor; empty where a loop collected it
   std::int64_t dim = 0;
   std::size_t loop = kMain;
   Slot slot;
+  std::vector<std::size_t> splits = {};  // by run: the operator that split it; empty: unbound
   bool operator==(const Taken&) const = default;
+};
+
+// tensor.tolist() with an entry per step, by run: each step reads its own.
+struct ReadList {
+  Values of;
+  std::vector<std::size_t> ops;
 };
 
 struct LoopPlan {
@@ -61,6 +68,8 @@ struct LoopPlan {
   std::vector<Values> invariants;
   std::vector<Carried> carried;
   std::vector<Taken> taken;
+  std::vector<ReadList> reads;
+  std::vector<std::size_t> offsets;  // of `reads`: those whose entries are the sizes of parts
   std::vector<Slot> collected;
   std::map<Slot, std::int64_t> grown;  // what differs in size from step to step, and is joined
                                        // along this dim: step by step, it is carried
@@ -218,6 +227,14 @@ class RunView {
     parts.dim = dim.i < 0 ? dim.i + run.values[parts.of].rank : dim.i;
     return parts;
   }
+  // The numbers of entry `entry` of the list that an operator gave.
+  [[nodiscard]] std::vector<Item> entry(std::size_t op, std::size_t entry) const {
+    std::uint32_t at = run.ops[op].results + 1;
+    for (std::size_t k = 0; k < entry; ++k) at = skip(at);
+    const std::uint32_t end = skip(at);
+    if (run.items[at].kind == ItemKind::kList) ++at;
+    return {run.items.begin() + at, run.items.begin() + end};
+  }
   [[nodiscard]] const OpDef& def(std::size_t op) const { return vocabulary_.ops[run.ops[op].op]; }
 
  private:
@@ -240,19 +257,23 @@ class RunView {
 [[nodiscard]] std::size_t collected_at(const RunView& view, const std::vector<LoopPlaces>& loops,
                                        std::size_t number, std::uint32_t at, std::int64_t left);
 
+struct Plan {
+  std::vector<LoopPlan> loops;
+  std::vector<ReadList> unread;  // lists whose length varies and that no loop goes over
+};
 // What the arguments of every body are; throws NotRolled.
-[[nodiscard]] std::vector<LoopPlan> plan_loops(const std::vector<RunView>& views,
-                                               const std::vector<LoopPlaces>& loops);
+[[nodiscard]] Plan plan_loops(const std::vector<RunView>& views,
+                              const std::vector<LoopPlaces>& loops);
 
 // Operators that rolling puts in.
 struct Added {
-  std::uint32_t loop, select, permute, reshape, cat, full;
+  std::uint32_t loop, select, slice, permute, reshape, cat, full, cumsum, sub;
 };
 [[nodiscard]] Added add_operators(Vocabulary& vocabulary);
 
 struct Rolling {
   const std::vector<LoopPlaces>& loops;
-  const std::vector<LoopPlan>& plans;
+  const Plan& plan;
   const Added& added;
 };
 // Run `number` with each loop as one operator; throws NotRolled.

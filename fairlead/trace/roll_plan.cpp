@@ -9,13 +9,14 @@ class Planner {
   Planner(const std::vector<RunView>& views, const std::vector<LoopPlaces>& loops)
       : views_(views), loops_(loops), plans_(loops.size()) {}
 
-  std::vector<LoopPlan> plan() {
+  Plan plan() {
+    find_read_lists();
     for (std::size_t k = 0; k < loops_.size(); ++k) plan_body(k);
     for (const RunView& view : views_) find_escapes(view);
     for (std::size_t k = 0; k < loops_.size(); ++k) {
       for (const RunView& view : views_) check_writes(k, view);
     }
-    return std::move(plans_);
+    return {std::move(plans_), std::move(unread_)};
   }
 
  private:
@@ -112,12 +113,19 @@ class Planner {
         const std::int32_t producer = view.run.values[s.v].producer;
         if (producer < 0 || found.of.empty()) throw NotRolled{};
         const auto op = static_cast<std::size_t>(producer);
+        const std::string& name = view.def(op).name;
+        const bool split = name == "aten.split_with_sizes.default";
         // A list comes first among the results.
-        if (view.def(op).name != "aten.unbind.int" || view.result_number(s.v) != s.step + 1) {
+        if ((!split && name != "aten.unbind.int") || view.result_number(s.v) != s.step + 1) {
           throw NotRolled{};
         }
         now.of[s.run] = view.argument(op, 0);
-        const Item& dim = view.run.items[view.run.ops[op].items + 1];
+        if (split) {
+          now.splits.resize(views_.size());
+          now.splits[s.run] = op;
+        }
+        const OpRecord& record = view.run.ops[op];
+        const Item& dim = view.run.items[record.items + record.item_count - 1];
         now.dim = dim.kind == ItemKind::kInt ? dim.i : 0;
         const int rank = view.run.values[now.of[s.run]].rank;
         if (now.dim < 0) now.dim += rank;
@@ -130,7 +138,61 @@ class Planner {
       found = now;
     }
     if (found.loop != kMain) (void)index_of(plans_[found.loop].collected, found.slot);
+    if (!found.splits.empty()) find_sizes(k, found);
     return {Role::kTaken, index_of(plans_[k].taken, found)};
+  }
+
+  // Lists of numbers that are as long as a loop has steps, in every run.
+  void find_read_lists() {
+    std::vector<std::vector<std::size_t>> mains(views_.size());
+    for (std::size_t r = 0; r < views_.size(); ++r) {
+      for (std::size_t op = 0; op < views_[r].run.ops.size(); ++op) {
+        if (views_[r].place(op).loop == kMain) mains[r].push_back(op);
+      }
+      if (mains[r].size() != mains[0].size()) throw NotRolled{};
+    }
+    for (std::size_t m = 0; m < mains[0].size(); ++m) {
+      if (views_[0].def(mains[0][m]).name != "fairlead.tolist") continue;
+      ReadList list;
+      std::vector<std::size_t> counts;
+      for (std::size_t r = 0; r < views_.size(); ++r) {
+        const Run& run = views_[r].run;
+        list.ops.push_back(mains[r][m]);
+        list.of.push_back(views_[r].argument(mains[r][m], 0));
+        counts.push_back(static_cast<std::size_t>(run.items[run.ops[mains[r][m]].results].i));
+      }
+      const bool elastic = std::any_of(counts.begin(), counts.end(),
+                                       [&](std::size_t count) { return count != counts[0]; });
+      if (!elastic) continue;
+      bool stepped = false;
+      for (std::size_t k = 0; k < loops_.size(); ++k) {
+        const bool before = list.ops[0] < loops_[k].starts[0];
+        if (!before || loops_[k].counts != counts) continue;
+        plans_[k].reads.push_back(list);
+        stepped = true;
+      }
+      if (!stepped) unread_.push_back(std::move(list));
+    }
+  }
+
+  // The list that a split took its sizes from: where a part begins is known from it, too.
+  void find_sizes(std::size_t k, const Taken& taken) {
+    LoopPlan& plan = plans_[k];
+    for (std::size_t i = 0; i < plan.reads.size(); ++i) {
+      bool same = true;
+      for (std::size_t r = 0; r < views_.size() && same; ++r) {
+        const Run& run = views_[r].run;
+        const std::uint32_t sizes = run.ops[taken.splits[r]].items + 1;
+        for (std::size_t step = 0; step < loops_[k].counts[r] && same; ++step) {
+          const std::vector<Item> entry = views_[r].entry(plan.reads[i].ops[r], step);
+          same = entry.size() == 1 &&
+                 entry[0].i == run.items[sizes + 1 + static_cast<std::uint32_t>(step)].i;
+        }
+      }
+      if (!same) continue;
+      (void)index_of(plan.offsets, i);
+      return;
+    }
   }
 
   // What is read behind a loop, or by another loop.
@@ -164,6 +226,7 @@ class Planner {
       for (const Taken& each : plans_[k].taken) {
         if (!each.of.empty()) last(each.of[number]);
       }
+      for (const ReadList& each : plans_[k].reads) last(each.of[number]);
     }
   }
 
@@ -246,6 +309,7 @@ class Planner {
   const std::vector<RunView>& views_;
   const std::vector<LoopPlaces>& loops_;
   std::vector<LoopPlan> plans_;
+  std::vector<ReadList> unread_;
 };
 
 }  // namespace
@@ -268,8 +332,7 @@ std::size_t collected_at(const RunView& view, const std::vector<LoopPlaces>& loo
   return count;
 }
 
-std::vector<LoopPlan> plan_loops(const std::vector<RunView>& views,
-                                 const std::vector<LoopPlaces>& loops) {
+Plan plan_loops(const std::vector<RunView>& views, const std::vector<LoopPlaces>& loops) {
   return Planner(views, loops).plan();
 }
 

@@ -18,10 +18,13 @@ Added add_operators(Vocabulary& vocabulary) {
   return {
       add(kLoopOp, {"loop", "steps", "invariants", "carried"}),
       add("aten.select.int", {"self", "dim", "index"}),
+      add("aten.slice.Tensor", {"self", "dim", "start", "end", "step"}),
       add("aten.permute.default", {"self", "dims"}),
       add("aten.reshape.default", {"self", "shape"}),
       add("aten.cat.default", {"tensors", "dim"}),
-      add("aten.full.default", {"size", "fill_value", "dtype", "layout", "device", "pin_memory"})};
+      add("aten.full.default", {"size", "fill_value", "dtype", "layout", "device", "pin_memory"}),
+      add("aten.cumsum.default", {"self", "dim", "dtype"}),
+      add("aten.sub.Tensor", {"self", "other", "alpha"})};
 }
 
 namespace {
@@ -148,16 +151,16 @@ class Writer {
 
 class RunRoller {
  public:
-  RunRoller(const RunView& view, std::size_t number, const std::vector<LoopPlaces>& loops,
-            const std::vector<LoopPlan>& plans, const Added& added)
+  RunRoller(const RunView& view, std::size_t number, const Rolling& rolling)
       : view_(view),
         run_(view.run),
         number_(number),
-        loops_(loops),
-        plans_(plans),
-        added_(added),
+        loops_(rolling.loops),
+        plans_(rolling.plan.loops),
+        unread_(rolling.plan.unread),
+        added_(rolling.added),
         writer_(view.run),
-        collected_(loops.size()) {}
+        collected_(loops_.size()) {}
 
   // The run with each loop as one operator.
   Run main() {
@@ -170,7 +173,7 @@ class RunRoller {
         op += loops_[place.loop].period * loops_[place.loop].counts[number_];
         continue;
       }
-      if (!is_taken_apart(op)) add_operator(op);
+      if (!is_taken_apart(op) && !is_read_in_steps(op)) add_operator(op);
       ++op;
     }
     for (const RunValue v : run_.outputs) writer_.made.outputs.push_back(read(v));
@@ -188,6 +191,12 @@ class RunRoller {
     }
     // What is taken from is an invariant, too; its shape is that of the main run.
     for (const Taken& each : plan.taken) taken.push_back(taken_source(writer, each));
+    std::vector<RunValue> lists, offsets;
+    for (const ReadList& each : plan.reads) lists.push_back(writer.input(each.of[number_]));
+    for (const std::size_t i : plan.offsets) {
+      const RunValue of = plan.reads[i].of[number_];
+      offsets.push_back(as_input(writer, of, {run_.dim(of, 0)}));
+    }
     for (const Carried& each : plan.carried) {
       carried.push_back(
           writer.input(step == 0 ? each.start[number_] : made(k, step - 1, each.slot)));
@@ -195,15 +204,30 @@ class RunRoller {
     std::vector<RunValue> grown;
     for (const auto& [slot, dim] : plan.grown) {
       const RunValue like = made(k, 0, slot);
-      grown.push_back(writer.fresh(like, grown_sizes(k, slot, dim, step)));
-      writer.made.values[grown.back()].origin = Origin::kInput;
-      writer.made.values[grown.back()].producer = -1;
-      writer.made.inputs.push_back(grown.back());
+      grown.push_back(as_input(writer, like, grown_sizes(k, slot, dim, step)));
+    }
+    const OpRecord& here = run_.ops[first];
+    for (std::size_t i = 0; i < lists.size(); ++i) {
+      const ReadList& each = plan.reads[i];
+      read_entry(writer, here, lists[i], each, step, view_.entry(each.ops[number_], step));
+    }
+    for (std::size_t i = 0; i < offsets.size(); ++i) {
+      const ReadList& each = plan.reads[plan.offsets[i]];
+      Item begin;
+      begin.kind = ItemKind::kInt;
+      for (std::size_t before = 0; before < step; ++before) {
+        begin.i += view_.entry(each.ops[number_], before)[0].i;
+      }
+      read_entry(writer, here, offsets[i], each, step, {begin});
     }
     // The same value may be an input twice, or be read by its old number: uses say which is meant.
     for (std::size_t t = 0; t < plan.taken.size(); ++t) {
       const RunValue like = taken_value(k, step, t);
-      taken[t] = writer.select(added_, run_.ops[first], taken[t], plan.taken[t].dim,
+      if (!plan.taken[t].splits.empty()) {
+        taken[t] = part_of(writer, here, taken[t], plan.taken[t], step, like);
+        continue;
+      }
+      taken[t] = writer.select(added_, here, taken[t], plan.taken[t].dim,
                                static_cast<std::int64_t>(step), like);
     }
     std::map<Slot, RunValue> local;
@@ -341,11 +365,45 @@ class RunRoller {
     std::vector<std::int64_t> sizes = {
         static_cast<std::int64_t>(loops_[each.loop].counts[number_])};
     for (int axis = 0; axis < run_.values[like].rank; ++axis) sizes.push_back(run_.dim(like, axis));
+    return as_input(writer, like, sizes);
+  }
+  // An input of a step that no operator of the old run made.
+  static RunValue as_input(Writer& writer, RunValue like, const std::vector<std::int64_t>& sizes) {
     const RunValue id = writer.fresh(like, sizes);
     writer.made.values[id].origin = Origin::kInput;
     writer.made.values[id].producer = -1;
     writer.made.inputs.push_back(id);
     return id;
+  }
+  // A step reads its entry of a list: the numbers that the whole list had there.
+  void read_entry(Writer& writer, const OpRecord& here, RunValue list, const ReadList& each,
+                  std::size_t step, const std::vector<Item>& numbers) const {
+    const RunValue row =
+        writer.select(added_, here, list, 0, static_cast<std::int64_t>(step), each.of[number_]);
+    writer.begin(run_.ops[each.ops[number_]].op, here);
+    writer.add(ItemKind::kTensor, row);
+    writer.end_arguments();
+    writer.add(ItemKind::kList, static_cast<std::int64_t>(numbers.size()));
+    for (const Item& item : numbers) writer.made.items.push_back(item);
+    writer.end();
+  }
+  // The part of a split tensor that a step takes.
+  RunValue part_of(Writer& writer, const OpRecord& here, RunValue of, const Taken& each,
+                   std::size_t step, RunValue like) const {
+    const std::uint32_t sizes = run_.ops[each.splits[number_]].items + 2;
+    std::int64_t begin = 0;
+    for (std::size_t before = 0; before < step; ++before) {
+      begin += run_.items[sizes + static_cast<std::uint32_t>(before)].i;
+    }
+    const std::int64_t size = run_.items[sizes + static_cast<std::uint32_t>(step)].i;
+    writer.begin(added_.slice, here);
+    writer.add(ItemKind::kTensor, of);
+    for (const std::int64_t number : {each.dim, begin, begin + size, std::int64_t{1}}) {
+      writer.add(ItemKind::kInt, number);
+    }
+    std::vector<std::int64_t> dims;
+    for (int axis = 0; axis < run_.values[like].rank; ++axis) dims.push_back(run_.dim(like, axis));
+    return writer.end_with(like, dims);
   }
 
   // Whether an operator only takes a tensor apart whose parts are joined again, or taken by loops.
@@ -360,6 +418,16 @@ class RunRoller {
       }
     }
     return true;
+  }
+
+  // A list of numbers whose length varies: its steps read it, or what it was for is rolled.
+  [[nodiscard]] bool is_read_in_steps(std::size_t op) const {
+    const auto here = [&](const std::vector<ReadList>& lists) {
+      return std::any_of(lists.begin(), lists.end(),
+                         [&](const ReadList& each) { return each.ops[number_] == op; });
+    };
+    return here(unread_) || std::any_of(plans_.begin(), plans_.end(),
+                                        [&](const LoopPlan& plan) { return here(plan.reads); });
   }
 
   // Values that are read other than as one of the parts of a list.
@@ -391,6 +459,22 @@ class RunRoller {
     throw NotRolled{};  // what is left of an operator that was taken apart
   }
 
+  // Where parts of these sizes begin.
+  RunValue begins_of(const OpRecord& like, RunValue sizes) {
+    const RunValue of = read(sizes);
+    const std::vector<std::int64_t> dims = writer_.dims(of);
+    writer_.begin(added_.cumsum, like);
+    writer_.add(ItemKind::kTensor, of);
+    writer_.add(ItemKind::kInt, 0);
+    writer_.add(ItemKind::kDtype, static_cast<std::int64_t>(run_.values[sizes].dtype));
+    const RunValue ends = writer_.end_with(sizes, dims);
+    writer_.begin(added_.sub, like);
+    writer_.add(ItemKind::kTensor, ends);
+    writer_.add(ItemKind::kTensor, of);
+    writer_.add(ItemKind::kInt, 1);
+    return writer_.end_with(sizes, dims);
+  }
+
   void add_loop(std::size_t k) {
     const LoopPlan& plan = plans_[k];
     const std::size_t count = loops_[k].counts[number_];
@@ -401,6 +485,10 @@ class RunRoller {
       if (each.of.empty() && plans_[each.loop].grown.contains(each.slot)) throw NotRolled{};
       invariants.push_back(each.of.empty() ? collected(each.loop, each.slot)
                                            : read(each.of[number_]));
+    }
+    for (const ReadList& each : plan.reads) invariants.push_back(read(each.of[number_]));
+    for (const std::size_t i : plan.offsets) {
+      invariants.push_back(begins_of(like, plan.reads[i].of[number_]));
     }
     for (const Carried& each : plan.carried) starts.push_back(read(each.start[number_]));
     for (const auto& [slot, dim] : plan.grown) {
@@ -583,6 +671,7 @@ class RunRoller {
   std::size_t number_;
   const std::vector<LoopPlaces>& loops_;
   const std::vector<LoopPlan>& plans_;
+  const std::vector<ReadList>& unread_;
   const Added& added_;
   Writer writer_;
   std::set<RunValue> read_alone_;
@@ -592,12 +681,12 @@ class RunRoller {
 }  // namespace
 
 Run write_main(const RunView& view, std::size_t number, const Rolling& rolling) {
-  return RunRoller(view, number, rolling.loops, rolling.plans, rolling.added).main();
+  return RunRoller(view, number, rolling).main();
 }
 
 Run write_step(const RunView& view, std::size_t number, const Rolling& rolling, std::size_t k,
                std::size_t step) {
-  return RunRoller(view, number, rolling.loops, rolling.plans, rolling.added).step(k, step);
+  return RunRoller(view, number, rolling).step(k, step);
 }
 
 }  // namespace fairlead::rolling

@@ -162,6 +162,63 @@ def test_the_file_takes_any_number_of_steps(make, shape, tmp_path):
             torch.testing.assert_close(torch.as_tensor(got), want, atol=1e-4, rtol=1e-4)
 
 
+class Counts(torch.nn.Module):
+    """Goes over numbers read from a tensor, each as many rows as it says."""
+
+    def forward(self, x, counts):
+        made = [x[:count].sum(0) for count in counts.tolist()]
+        return torch.stack(made)
+
+
+class Grids(torch.nn.Module):
+    """Goes over the rows of a tensor of numbers, as vision models do over the grids of images."""
+
+    def forward(self, x, grids):
+        places = []
+        for height, width in grids.tolist():
+            rows = torch.arange(height)[:, None].expand(height, width)
+            columns = torch.arange(width)[None].expand(height, width)
+            places.append(torch.stack([rows.flatten(), columns.flatten()], dim=-1))
+        return torch.cat(places), x * 2
+
+
+def check_numbers(model, path, x, numbers):
+    names = [i.name for i in onnx.load(path).graph.input]
+    got = OnnxSession(str(path)).run(dict(zip(names, (x, numbers), strict=True)))
+    want = model(x, numbers)
+    for have, expected in zip(got, want if isinstance(want, tuple) else (want,), strict=True):
+        torch.testing.assert_close(torch.as_tensor(have), expected, atol=1e-4, rtol=1e-4)
+
+
+def test_a_loop_over_numbers_that_were_read(tmp_path):
+    path, model = tmp_path / "m.onnx", Counts().eval()
+    fairlead.export(model, (torch.randn(9, 4), torch.tensor([3, 1, 2, 5, 4])), path)
+    for numbers in ([2], [1, 6], [4, 4, 1, 2, 7, 3, 9]):
+        check_numbers(model, path, torch.randn(11, 4), torch.tensor(numbers))
+
+
+def test_a_loop_over_grids_that_were_read(tmp_path):
+    path, model = tmp_path / "m.onnx", Grids().eval()
+    fairlead.export(model, (torch.randn(3, 4), torch.tensor([[2, 3], [1, 4], [3, 2], [2, 5]])), path)
+    for grids in ([[1, 1]], [[3, 2], [4, 7]], [[5, 2], [1, 3], [2, 2], [3, 3], [1, 8], [6, 1]]):
+        check_numbers(model, path, torch.randn(2, 4), torch.tensor(grids))
+
+
+class Parts(torch.nn.Module):
+    """Splits by lengths that were read; a step takes a part, which begins where those before it end."""
+
+    def forward(self, x, lengths):
+        parts = torch.split(x, lengths.tolist(), dim=0)
+        return torch.cat([part.softmax(0) for part in parts], dim=0)
+
+
+def test_a_loop_over_parts_of_lengths_that_were_read(tmp_path):
+    path, model = tmp_path / "m.onnx", Parts().eval()
+    fairlead.export(model, (torch.randn(4, 3), torch.ones(4, dtype=torch.int64)), path)
+    for count in (1, 3, 8):
+        check_numbers(model, path, torch.randn(count, 3), torch.ones(count, dtype=torch.int64))
+
+
 def test_a_loop_is_one_node_however_long_the_example(tmp_path):
     """The file does not grow with the number of steps that were recorded."""
     model = Recurrent().eval()
