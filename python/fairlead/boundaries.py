@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead.dynamic_shapes import LARGEST
-from fairlead.fixes import Fixes, places_of, unit_of
+from fairlead.fixes import Fixes, places_of, units_of
 from fairlead.generation_step import CACHE, TOKENS
 from fairlead.inputs import Call
 
@@ -53,7 +53,7 @@ class Boundaries:
             return False
         at = self.boundary(symbol.tried[-1], size, lambda n: self.with_size(k, n))
         probed.bound(k, 1, at)
-        self.fixes.maximum.update((place, at * unit_of(probed, place)) for place in places)
+        self.fixes.maximum.update((place, at * unit) for place, unit in units_of(probed, k).items())
         self.parted_at.update(dict.fromkeys(places, size))
         return True
 
@@ -101,12 +101,14 @@ class Boundaries:
 
     def open_above(self, places: list[tuple[int, int]]) -> bool:
         """Whether this program takes every size above the smallest of these dimensions."""
-        names = {self.probed.shapes[leaf][axis] for leaf, axis in places}
+        shapes = self.probed.shapes
+        names = {shapes[leaf][axis] for leaf, axis in places}
         symbols = [s for s in self.probed.symbols if s.name in names]
         return bool(symbols) and all(s.max >= LARGEST and not s.other_above for s in symbols)
 
     def is_fixed(self, places: list[tuple[int, int]]) -> bool:
-        return all(self.probed.shapes[leaf][axis].isdigit() for leaf, axis in places)
+        shapes = self.probed.shapes
+        return all(shapes[leaf][axis].isdigit() for leaf, axis in places)
 
     def stuck_in_generation(self) -> bool:
         """Whether a cache, or the number of new tokens, has a fixed size because the model branches on it."""

@@ -68,7 +68,8 @@ class Branches:
         own = self.branch_of(job)
         if own is not None and own.step:
             return False
-        if any("*" in job.probed.shapes[leaf][axis] for leaf, axis in places):
+        shapes = job.probed.shapes
+        if any("*" in shapes[leaf][axis] for leaf, axis in places):
             return False  # bounds are of dimensions, and these are multiples of a symbol
         key = (job, tuple(places), side)
         fresh = key not in self.tried
@@ -297,7 +298,8 @@ class Branches:
         """In words: the sizes that the program turned out to be for."""
         probed = branch.job.probed
         if branch.step:  # a call of generation is known by what is fixed in its program
-            fixed = {name: probed.shapes[leaf][axis] for name, (leaf, axis) in self.places.items()}
+            shapes = probed.shapes
+            fixed = {name: shapes[leaf][axis] for name, (leaf, axis) in self.places.items()}
             words = [f"{name} = {size}" for name, size in fixed.items() if size.isdigit()]
             return shown(words) if words else branch.words
         if not branch.symbol:

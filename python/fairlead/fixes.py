@@ -75,8 +75,8 @@ class Fixes:
         """(symbol, min, max) of the sizes outside of which the model is known to do something else."""
         found = []
         for k, symbol in enumerate(probed.symbols):
-            places = places_of(probed, k)
-            learnt = max((self.minimum.get(place, 1) // unit_of(probed, place) for place in places), default=1)
+            units = units_of(probed, k)
+            learnt = max((self.minimum.get(place, 1) // unit for place, unit in units.items()), default=1)
             least = symbol.min if symbol.other_below else learnt
             most = self.most_of(probed, k)
             if symbol.other_above and most == LARGEST:
@@ -87,8 +87,10 @@ class Fixes:
 
     def most_of(self, probed, symbol: int) -> int:
         """The largest size of a symbol that was learnt."""
-        places = [place for place in places_of(probed, symbol) if place in self.maximum]
-        return min((self.maximum[place] // unit_of(probed, place) for place in places), default=LARGEST)
+        if not self.maximum:
+            return LARGEST
+        units = units_of(probed, symbol).items()
+        return min((self.maximum[place] // unit for place, unit in units if place in self.maximum), default=LARGEST)
 
     def range_of(self, probed, symbol) -> tuple[int, int]:
         """The sizes of a symbol that the contract allows."""
@@ -96,7 +98,7 @@ class Fixes:
         return symbol.min, symbol.max if most == LARGEST else most
 
     def raise_minimum(self, probed, symbol: int, smallest: int, reason: str, note: bool = True) -> bool:
-        sizes = {place: smallest * unit_of(probed, place) for place in places_of(probed, symbol)}
+        sizes = {place: smallest * unit for place, unit in units_of(probed, symbol).items()}
         places = [place for place, size in sizes.items() if self.minimum.get(place, 1) < size]
         self.minimum.update((place, sizes[place]) for place in places)
         if places and note:
@@ -106,20 +108,19 @@ class Fixes:
 
 def places_of(probed, symbol: int) -> list[tuple[int, int]]:
     """(leaf, axis) of the dimensions that are this symbol, or a multiple of it."""
+    return list(units_of(probed, symbol))
+
+
+def units_of(probed, symbol: int) -> dict[tuple[int, int], int]:
+    """The same, each with times what it is the symbol."""
     name = probed.symbols[symbol].name
-    return [
-        (leaf, axis)
-        for leaf, shape in enumerate(probed.shapes)
-        for axis, text in enumerate(shape)
-        if text == name or text.endswith(f"*{name}") or text.startswith(f"{name}*")
-    ]
-
-
-def unit_of(probed, place: tuple[int, int]) -> int:
-    """Times what a dimension of `places_of` is its symbol."""
-    leaf, axis = place
-    factor = probed.shapes[leaf][axis].split("*")[0]
-    return int(factor) if factor.isdigit() else 1
+    found = {}
+    for leaf, shape in enumerate(probed.shapes):
+        for axis, text in enumerate(shape):
+            if text == name or text.endswith(f"*{name}") or text.startswith(f"{name}*"):
+                factor = text.split("*")[0]
+                found[leaf, axis] = int(factor) if factor.isdigit() else 1
+    return found
 
 
 def setting_of(probed, sizes: list[list[int]]) -> list[int] | None:

@@ -328,12 +328,13 @@ class _Export(Solving, Boundaries):
         if inherit:
             own = self.fixes
             made.fixes = Fixes(dict(own.fixed), dict(own.minimum), dict(own.maximum), dict(own.only))
+        shapes = self.probed.shapes
         for place in places:
             made.fixes.minimum.pop(place, None)
             made.fixes.maximum.pop(place, None)
             if fixed:
                 leaf, axis = place
-                made.fixes.only[place] = (self.probed.shapes[leaf][axis], call.tensors[leaf].shape[axis])
+                made.fixes.only[place] = (shapes[leaf][axis], call.tensors[leaf].shape[axis])
         return made
 
     def solve(self) -> None:

@@ -22,7 +22,7 @@ from fairlead.caches import register_flattening_functions
 from fairlead.caches.kinds import Kind, kind_of
 from fairlead.caches.register import keep_registered
 from fairlead.contract import Contract
-from fairlead.fixes import places_of, reason_of, unit_of
+from fairlead.fixes import places_of, reason_of, units_of
 from fairlead.pipeline import Progress, _Export
 from fairlead.program import torch_export
 from fairlead.program.rebuild import Recorded, with_arguments
@@ -121,7 +121,7 @@ class ProgramExport(_Export):
             return True
         guarded = self.way == "torch.export" and "Guard failed" in str(error)
         if guarded and isinstance(error, Discrepancy) and error.smallest:
-            places = {p: 2 * unit_of(self.probed, p) for k in error.blamed for p in places_of(self.probed, k)}
+            places = {p: 2 * unit for k in error.blamed for p, unit in units_of(self.probed, k).items()}
             if any(self.fixes.minimum.get(place, 1) < least for place, least in places.items()):
                 self.fixes.minimum.update(places)
                 names = ", ".join(self.probed.symbols[k].name for k in error.blamed)
