@@ -15,7 +15,6 @@
 namespace fairlead {
 
 Program ProgramBuilder::build() {
-  align();
   find_writes();
   add_inputs();
   try {
@@ -28,19 +27,6 @@ Program ProgramBuilder::build() {
   if (!request_.nested) check(program_.graph);
   program_.symbols_met = new_symbols_;
   return std::move(program_);
-}
-
-void ProgramBuilder::align() const {
-  for (std::size_t r = 1; r < request_.runs.size(); ++r) {
-    const std::size_t op = first_difference(run_, *request_.runs[r]);
-    if (op == kSameProgram) continue;
-    throw Error(ErrorCode::kDiverged,
-                "[export] Expected every run to execute the same operators, but operator " +
-                    std::to_string(op) + " is " + describe(vocabulary_, run_, op) +
-                    " in one run and " + describe(vocabulary_, *request_.runs[r], op) +
-                    " in another. The model branches on a size or a value there; fix that "
-                    "dimension with dynamic_shapes.");
-  }
 }
 
 RunValue ProgramBuilder::root(RunValue v) const {
@@ -296,15 +282,29 @@ void ProgramBuilder::keep_write(RunValue v, ValueId target) {
   graph().outputs.push_back(functional_.read(v));
 }
 
+namespace {
+
+[[noreturn]] void refuse_parted(const Vocabulary& vocabulary, const Run& first, const Run& other) {
+  const std::size_t op = first_difference(first, other);
+  throw Error(ErrorCode::kDiverged,
+              "[export] Expected every run to execute the same operators, but operator " +
+                  std::to_string(op) + " is " + describe(vocabulary, first, op) +
+                  " in one run and " + describe(vocabulary, other, op) +
+                  " in another. The model branches on a size or a value there; fix that "
+                  "dimension with dynamic_shapes.");
+}
+
+}  // namespace
+
 Program build_program(const ProgramRequest& request) {
   FAIRLEAD_CHECK(!request.runs.empty(), "no run was recorded");
   const Run& first = *request.runs.front();
-  const bool alike = std::all_of(request.runs.begin(), request.runs.end(), [&](const Run* run) {
-    return first_difference(first, *run) == kSameProgram;
+  const auto other = std::find_if(request.runs.begin(), request.runs.end(), [&](const Run* run) {
+    return first_difference(first, *run) != kSameProgram;
   });
-  if (alike || request.rolled != nullptr) return ProgramBuilder(request).build();
+  if (other == request.runs.end()) return ProgramBuilder(request).build();
   const std::optional<Rolled> rolled = roll(*request.vocabulary, request.runs);
-  if (!rolled) return ProgramBuilder(request).build();  // says where they part
+  if (!rolled) refuse_parted(*request.vocabulary, first, **other);
   ProgramRequest again = request;
   again.vocabulary = &rolled->vocabulary;
   again.rolled = &*rolled;

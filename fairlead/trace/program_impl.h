@@ -53,7 +53,6 @@ class ProgramBuilder {
 
   // ---- operators and their results ------------------------------------------------------------
 
-  void align() const;
   [[nodiscard]] RunValue root(RunValue v) const;
   [[nodiscard]] std::uint32_t skip(std::uint32_t at) const;
   void find_writes();

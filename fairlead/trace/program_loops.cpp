@@ -83,11 +83,12 @@ Program ProgramBuilder::solve_steps(const LoopSteps& loop, Expr number,
   request.keep_writes = true;
   request.nested = true;
   request.first_symbol = new_symbols_;
+  std::vector<std::int64_t> counts(request_.runs.size(), 0);
+  for (const std::size_t run : loop.run_of) ++counts[run];
   for (std::size_t s = 0; s < loop.steps.size(); ++s) {
     const std::size_t run = loop.run_of[s];
-    const auto count = std::count(loop.run_of.begin(), loop.run_of.end(), run);
     const std::int64_t step = loop.number_of[s];
-    if (step >= kFirstSteps && step < count - kLastSteps) continue;
+    if (step >= kFirstSteps && step < counts[run] - kLastSteps) continue;
     request.runs.push_back(&loop.steps[s]);
     std::vector<std::int64_t>& values = request.symbols.emplace_back(symbol_values_[run]);
     values.resize(pool().symbols().size(), 0);

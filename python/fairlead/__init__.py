@@ -4,14 +4,11 @@
     result = fairlead.export(model, inputs, "model.onnx")
     print(result.contract)
 
-Importing this needs only numpy; torch is imported when a name that works on models is used. Where torch is there
-already, what exports is loaded with this.
+Importing this needs only numpy; torch is imported when a name that works on models is used.
 """
 
 from __future__ import annotations
 
-import contextlib
-import sys
 from typing import Any
 
 from fairlead._core import (
@@ -120,9 +117,3 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return sorted(set(globals()) | set(_LAZY))
-
-
-if "torch" in sys.modules and hasattr(sys.modules["torch"], "nn"):
-    # Who has torch is about to export: the first export, maybe in many forked workers, should not wait for imports.
-    with contextlib.suppress(ImportError):  # whoever uses a name is told what is missing
-        __getattr__("export")

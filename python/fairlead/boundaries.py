@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from fairlead.dynamic_shapes import LARGEST
-from fairlead.fixes import Fixes, places_of, units_of
+from fairlead.fixes import Fixes, changed, places_of, units_of
 from fairlead.generation_step import CACHE, TOKENS
 from fairlead.inputs import Call
 
@@ -71,7 +71,7 @@ class Boundaries:
 
     def with_size(self, k: int, size: int) -> list[list[int]]:
         """Sizes of the reference run, but for symbol k."""
-        return self.probed.sizes_at([size if i == k else v for i, v in enumerate(self.probed.run_values[0])])
+        return self.probed.sizes_at(changed(self.probed.run_values[0], k, size))
 
     def smallest_together(self, symbols: list[int]) -> list[tuple[int, int]]:
         """The smallest sizes of symbols, at least 2, at which together the model still executes the same operators."""

@@ -18,7 +18,7 @@ import torch
 from fairlead import _core
 from fairlead.contract import Contract
 from fairlead.dynamic_shapes import LARGEST
-from fairlead.fixes import places_of, reason_of, setting_of
+from fairlead.fixes import changed, places_of, reason_of, setting_of
 from fairlead.generation_step import next_call
 from fairlead.inputs import Call, with_other_tensors
 
@@ -82,7 +82,7 @@ class Branches:
         """A branch for the sizes of symbol k below `least`; False where there is none to try."""
         probed = job.probed
         symbol, places = probed.symbols[k].name, places_of(probed, k)
-        why = job.parting(probed.sizes_at(changed(probed.run_values[0], k, least - 1)))
+        why = job.parting(job.with_size(k, least - 1))
         if not why or not self.first_time(job, places, "below"):
             return False
         if least <= 3:  # one or two sizes: each is a program of its own
@@ -123,7 +123,7 @@ class Branches:
         """A branch for the sizes of symbol k above `most`, from an example of `size`."""
         probed = job.probed
         symbol, places = probed.symbols[k].name, places_of(probed, k)
-        why = job.parting(probed.sizes_at(changed(probed.run_values[0], k, size)))
+        why = job.parting(job.with_size(k, size))
         if not why or not self.first_time(job, places, "above"):
             return False
 
@@ -301,7 +301,7 @@ class Branches:
             shapes = probed.shapes
             fixed = {name: shapes[leaf][axis] for name, (leaf, axis) in self.places.items()}
             words = [f"{name} = {size}" for name, size in fixed.items() if size.isdigit()]
-            return shown(words) if words else branch.words
+            return shown(words, 3) if words else branch.words
         if not branch.symbol:
             return branch.words
         outer = branch.words[: branch.words.rindex(branch.symbol)]
@@ -344,10 +344,6 @@ class Branches:
         return {"tried": sorted(tried), "min": low, "max": high}
 
 
-def changed(setting: list[int], k: int, size: int) -> list[int]:
-    return [size if i == k else v for i, v in enumerate(setting)]
-
-
 def words_of(before: Call, after: Call) -> str:
     """What tells two calls apart: "input_ids [13, 1], past_key_values.0.key [13, 1, 6, 32], ..." """
     differing = [
@@ -355,11 +351,11 @@ def words_of(before: Call, after: Call) -> str:
         for name, t in zip(after.names, after.tensors, strict=True)
         if list(t.shape) != list(before.tensor(name).shape)
     ]
-    return shown(differing)
+    return shown(differing, 3)
 
 
-def shown(words: list[str]) -> str:
-    return ", ".join(words[:3]) + (", ..." if len(words) > 3 else "")
+def shown(words: list[str], most: int = 4) -> str:
+    return ", ".join(words[:most]) + (", ..." if len(words) > most else "")
 
 
 def ones_in(probed: Any, tensors: list[torch.Tensor]) -> list[int]:

@@ -123,6 +123,11 @@ def units_of(probed, symbol: int) -> dict[tuple[int, int], int]:
     return found
 
 
+def changed(setting: list[int], k: int, size: int) -> list[int]:
+    """A setting but for symbol k."""
+    return [size if i == k else v for i, v in enumerate(setting)]
+
+
 def setting_of(probed, sizes: list[list[int]]) -> list[int] | None:
     """The value of every symbol in a call of these sizes; None where the call does not fit the symbols."""
     setting = []

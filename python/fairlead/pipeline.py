@@ -14,7 +14,7 @@ import torch
 
 from fairlead import _core
 from fairlead.boundaries import Boundaries, is_branch
-from fairlead.branches import Branches, ones_in
+from fairlead.branches import Branches, ones_in, shown
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import limit, requests
 from fairlead.exported_program import ProgramExport, check_tracer, is_program
@@ -593,7 +593,3 @@ class _Export(Solving, Boundaries):
             )
             error.details = [a | {"kind": "assumption"} for a in reads]
             raise error
-
-
-def shown(names: list[str]) -> str:
-    return ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")

@@ -9,7 +9,7 @@ import torch
 
 from fairlead import _core
 from fairlead.dynamic_shapes import LARGEST
-from fairlead.fixes import Fixes, setting_of
+from fairlead.fixes import Fixes, changed, setting_of
 from fairlead.inputs import Call, other_floats, other_integers
 from fairlead.record.session import RecordingSession
 
@@ -48,7 +48,7 @@ class Solving:
         for k, symbol in enumerate(probed.symbols):  # the last sizes of this program
             most = self.fixes.most_of(probed, k)
             if most < LARGEST and most not in symbol.tried:
-                settings.append([most if i == k else v for i, v in enumerate(probed.run_values[0])])
+                settings.append(changed(probed.run_values[0], k, most))
         for setting in settings:
             self.add_run(session, runs, setting, self.tensors_at(probed.sizes_at(setting)))
         return runs
@@ -73,8 +73,7 @@ class Solving:
             least, most = symbol.tried[0], symbol.tried[-1]
             for size in (least * 3 // 4, least // 2 + 1, most + max(1, most // 8), most + 2):
                 if max(1, symbol.min) <= size <= symbol.max and size not in symbol.tried:
-                    setting = list(probed.run_values[0])
-                    setting[k] = size
+                    setting = changed(probed.run_values[0], k, size)
                     self.add_run(session, more, setting, self.tensors_at(probed.sizes_at(setting)))
         return more
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.machinery
-import importlib.util
 import json
 import os
 import subprocess
@@ -16,11 +14,11 @@ import onnxruntime
 import pytest
 import torch
 import transformers
+from releases import install_versions
 from transformers_js import TransformersJs
 
 from fairlead import cli
 
-ROOT = Path(__file__).resolve().parents[2]
 TEXTS = ["the keeper counted seven ships because rain is rain", "two rivers meet"]
 # No token twice: small models with random weights would repeat one, and that shows few mistakes.
 GREEDY = {"max_new_tokens": 16, "min_new_tokens": 16, "do_sample": False, "num_beams": 1, "no_repeat_ngram_size": 1}
@@ -63,14 +61,6 @@ REFUSED = {
     "qwen3": "Optimum takes hidden_size / num_attention_heads for head_dim: index: 3 Got: 8 Expected: 16",
     "phi3": "Optimum takes num_attention_heads for num_key_value_heads: index: 1 Got: 4 Expected: 2",
 }
-
-
-def install_versions():
-    path = str(ROOT / "scripts" / "install_versions")
-    loader = importlib.machinery.SourceFileLoader("install_versions", path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("install_versions", loader))
-    loader.exec_module(module)
-    return module
 
 
 def optimum_environment() -> dict[str, str]:

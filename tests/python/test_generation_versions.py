@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from test_versions import ROOT, install_versions
+from releases import ROOT, install_versions
 
 import fairlead
 

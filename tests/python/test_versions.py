@@ -1,7 +1,5 @@
 """The same tests with every supported Transformers, each in its folder; what a release lacks is printed."""
 
-import importlib.machinery
-import importlib.util
 import os
 import re
 import subprocess
@@ -9,10 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from releases import ROOT, install_versions
 
 import fairlead
 
-ROOT = Path(__file__).resolve().parents[2]
 TESTS = [
     "test_leaves.py",
     "test_caches.py",
@@ -24,14 +22,6 @@ TESTS = [
     "test_patches.py",
 ]
 LACKS = "from fairlead.caches import describe_support; print(describe_support())"
-
-
-def install_versions():
-    path = str(ROOT / "scripts" / "install_versions")
-    loader = importlib.machinery.SourceFileLoader("install_versions", path)
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("install_versions", loader))
-    loader.exec_module(module)
-    return module
 
 
 VERSIONS = list(install_versions().VERSIONS)

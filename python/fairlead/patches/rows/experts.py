@@ -80,6 +80,17 @@ def _without_fallback() -> bool:
     return hasattr(moe, "grouped_mm_experts_forward") and not hasattr(moe, "_grouped_mm_fallback")
 
 
+def under(mode, original, loop):
+    """`loop` in place of `original`, run under a mode of its own."""
+
+    @functools.wraps(original)
+    def forward(self, *args, **kwargs):
+        with mode():
+            return loop(self, *args, **kwargs)
+
+    return forward
+
+
 @register_patch(
     "dynamo",
     lambda: methods(_loops),
@@ -93,14 +104,7 @@ def _without_fallback() -> bool:
     tolerance=1e-6,
 )
 def every_expert(original):
-    loop = innermost(original) if _without_fallback() else original
-
-    @functools.wraps(original)
-    def forward(self, *args, **kwargs):
-        with EveryExpert():
-            return loop(self, *args, **kwargs)
-
-    return forward
+    return under(EveryExpert, original, innermost(original) if _without_fallback() else original)
 
 
 @register_patch(
@@ -115,12 +119,7 @@ def every_expert(original):
     tolerance=1e-6,
 )
 def every_expert_recorded(original):
-    @functools.wraps(original)
-    def forward(self, *args, **kwargs):
-        with EveryExpertRecorded():
-            return original(self, *args, **kwargs)
-
-    return forward
+    return under(EveryExpertRecorded, original, original)
 
 
 def _casts_classifier(cls, name, function) -> bool:
