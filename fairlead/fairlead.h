@@ -19,8 +19,13 @@
 #include "fairlead/observe/calls.h"
 #include "fairlead/observe/infer.h"
 // trace: recorded runs, and the program that they have in common.
+#include "fairlead/trace/carried.h"
+#include "fairlead/trace/guard.h"
 #include "fairlead/trace/program.h"
 #include "fairlead/trace/run.h"
+
+// experiment: what to try next, and what follows from it.
+#include "fairlead/experiment/guards.h"
 // onnx: the model that is written, and its writer.
 #include "fairlead/onnx/model.h"
 #include "fairlead/onnx/weights.h"

@@ -20,6 +20,7 @@ ORDER = [
     "observe",
     "probe",
     "trace",
+    "experiment",
     "passes",
     "source",
     "onnx",

@@ -85,6 +85,12 @@ struct SymbolSource {
   std::int64_t divisor = 1;  // the dimension is this many times the symbol
 };
 
+// What sizes have to be like for this program: it is another one's, or nobody's, otherwise.
+struct Requirement {
+  Expr holds = nullptr;  // 1 where it is so, else 0
+  std::string words;     // "n < m"
+};
+
 struct Graph {
   std::shared_ptr<ExprPool> pool = std::make_shared<ExprPool>();
   std::vector<Value> values;
@@ -95,6 +101,8 @@ struct Graph {
   std::vector<Constant> constants;
   std::unordered_map<ValueId, std::size_t> constant_of;  // value -> index into constants
   std::vector<SymbolSource> symbol_sources;              // by SymbolId
+  std::vector<Requirement> requirements;
+  bool joined = false;  // of several programs, each with what it takes as a condition of its own
 
   // Keeps a name alive as long as the graph.
   std::string_view keep(std::string_view name);
@@ -117,6 +125,7 @@ struct Graph {
 //   input %0 "x": float32[batch, 64]
 //   %1: float32[batch, 32] = aten.slice.Tensor(%0, 1, 0, 32, 1) in "model.mlp" at "mlp.py:12"
 //   output "y" = %1
+//   require "batch < 8" = less(batch, 8)
 //
 // The bodies of a node follow it: lines "body", "parameter %2: ...", nodes, "result %3, %4", "end".
 [[nodiscard]] std::string to_text(const Graph& graph);

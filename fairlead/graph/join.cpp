@@ -2,6 +2,7 @@
 #include "fairlead/graph/join.h"
 
 #include <algorithm>
+#include <bit>
 #include <cctype>
 #include <cstring>
 #include <map>
@@ -32,6 +33,7 @@ class Copier {
  private:
   Expr make(Expr e) {
     if (e->kind == ExprKind::kConst) return to_.constant(e->value);
+    if (e->kind == ExprKind::kReal) return to_.real(std::bit_cast<double>(e->value));
     if (e->kind == ExprKind::kSymbol) {
       const auto id = static_cast<std::size_t>(e->value);
       return id < symbols_.size() ? symbols_[id] : nullptr;
@@ -41,26 +43,7 @@ class Copier {
       args.push_back((*this)(arg));
       if (args.back() == nullptr) return nullptr;
     }
-    Expr made = args[0];
-    for (std::size_t k = 1; k < args.size(); ++k) made = combine(e->kind, made, args[k]);
-    return e->kind == ExprKind::kMul ? to_.mul(made, to_.constant(e->value)) : made;
-  }
-
-  Expr combine(ExprKind kind, Expr a, Expr b) {
-    switch (kind) {
-      case ExprKind::kAdd:
-        return to_.add(a, b);
-      case ExprKind::kMul:
-        return to_.mul(a, b);
-      case ExprKind::kFloorDiv:
-        return to_.floordiv(a, b);
-      case ExprKind::kMod:
-        return to_.mod(a, b);
-      case ExprKind::kMax:
-        return to_.max(a, b);
-      default:
-        return to_.min(a, b);
-    }
+    return to_.rebuilt(e, args);
   }
 
   ExprPool& to_;
@@ -125,6 +108,7 @@ class Joiner {
     for (Part& part : parts_) copy_body(part);
     for (Part& part : parts_) find_condition(part);
     add_branches();
+    out_.joined = true;
     check(out_);
     return std::move(out_);
   }
@@ -448,11 +432,12 @@ class Joiner {
   void find_condition(Part& part) {
     const auto number = [&](std::int64_t value) { return pool().constant(value); };
     for (const Expr symbol : input_symbols()) {
+      // A number, or what other sizes say where the program has no symbol of its own for it.
       const Expr size = part.fixed[symbol->value];
-      if (size == nullptr || !is_const(size)) continue;
+      if (size == nullptr || size == symbol) continue;
       const Expr off = pool().max(pool().sub(symbol, size), pool().sub(size, symbol));
       require(part, pool().sub(number(1), pool().min(off, number(1))),
-              pool().symbols()[symbol->value].name + " is " + std::to_string(size->value));
+              pool().symbols()[symbol->value].name + " is " + pool().to_string(size));
     }
     for (const SizeBounds& bounds : *part.bounds) {
       const Expr here = part.graph->pool->symbol(bounds.symbol);
@@ -467,6 +452,23 @@ class Joiner {
         require(part, positive(pool().sub(number(bounds.max + 1), symbol)),
                 name + " is at most " + std::to_string(bounds.max));
       }
+    }
+    for (std::size_t s = 0; s < part.graph->symbol_sources.size(); ++s) {
+      const SymbolSource& source = part.graph->symbol_sources[s];
+      if (source.value == kNoValue || source.divisor == 1 ||
+          part.graph->pool->symbols()[s].kind != SymbolKind::kSize) {
+        continue;
+      }
+      const std::size_t k = input_index(*part.graph, source.value);
+      const Expr size = out_.values[out_.inputs[k]].shape[source.axis];
+      const Expr rest = pool().mod(size, number(source.divisor));
+      if (is_const(rest)) continue;
+      require(part, pool().same(rest, number(0)),
+              pool().to_string(size) + " is a multiple of " + std::to_string(source.divisor));
+    }
+    Copier copy(pool(), part.symbols);
+    for (const Requirement& asked : part.graph->requirements) {
+      if (const Expr flag = copy(asked.holds); flag != nullptr) require(part, flag, asked.words);
     }
     if (part.takes == nullptr) require(part, number(1), "any size");
   }

@@ -232,8 +232,12 @@ class Reader {
       graph_.output_names.push_back(string());
       expect("=");
       graph_.outputs.push_back(used_value());
+    } else if (accept_word("require")) {
+      std::string words = string();
+      expect("=");
+      graph_.requirements.push_back({expression(), std::move(words)});
     } else {
-      fail("symbol, input, constant, output or a value");
+      fail("symbol, input, constant, output, require or a value");
     }
     (void)peek();
     if (at_ < line_.size()) fail("the end of the line");

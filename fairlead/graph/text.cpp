@@ -56,6 +56,9 @@ class Writer {
       if (k < graph_.output_names.size()) name = graph_.output_names[k];
       text_ += "output " + quoted(name) + " = " + value(graph_.outputs[k]) + '\n';
     }
+    for (const Requirement& asked : graph_.requirements) {
+      text_ += "require " + quoted(asked.words) + " = " + pool_.to_string(asked.holds) + '\n';
+    }
     return std::move(text_);
   }
 

@@ -25,10 +25,11 @@
 
 namespace fairlead {
 
-inline constexpr std::array<std::pair<std::string_view, SymbolKind>, 3> kSymbolKinds = {{
+inline constexpr std::array<std::pair<std::string_view, SymbolKind>, 4> kSymbolKinds = {{
     {"size", SymbolKind::kSize},
     {"data", SymbolKind::kData},
     {"read", SymbolKind::kRead},
+    {"number", SymbolKind::kReadReal},
 }};
 
 [[nodiscard]] inline bool is_digit(char c) { return c >= '0' && c <= '9'; }

@@ -181,6 +181,7 @@ Model lower_graph(const fairlead::Graph& graph, const LowerOptions& options) {
     }
   }
   if (!forms.empty()) forms.refuse();
+  lowering.check_values();
   return lowering.finish();
 }
 

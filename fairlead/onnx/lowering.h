@@ -173,8 +173,9 @@ class Lowering {
 
   // Sizes as tensors.
   Val size_scalar(Expr e, Dtype dtype = Dtype::kInt64);  // rank 0
-  Val dim(Expr e);                                       // int64 [1]
-  Val shape_tensor(std::span<const Expr> shape);         // int64 [n]
+  Val dim(Expr e);
+  Val real(Expr e);  // a real expression in double, of one element as `dim` gives it
+  Val shape_tensor(std::span<const Expr> shape);  // int64 [n]
 
   // Common forms.
   Val cast(Val v, Dtype dtype);  // v itself where it has that dtype
@@ -203,6 +204,7 @@ class Lowering {
   // ---- For lower_graph
   // -------------------------------------------------------------------------------
   void check_bounds();
+  void check_values();
   void run(const fairlead::Node& node, LowerFn lower);
   Model finish();
 
@@ -218,6 +220,8 @@ class Lowering {
   [[nodiscard]] std::string scope() const;
   Val symbol(SymbolId id);
   void check_bounds(const SizeBounds& bounds);
+  void check_steps();
+  void stop_where(const Val& beyond, const std::string& words, const std::vector<Expr>& sizes);
   void count_weight_uses();
   void prune();
 

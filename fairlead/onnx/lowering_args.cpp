@@ -52,6 +52,9 @@ Val Lowering::arg_number(const Arg& a, Dtype dtype) {
       return scalar(a.number, dtype);
     case ArgKind::kFloat: {
       if (a.expr == nullptr) return scalar(a.number, dtype);
+      if (pool().is_real(a.expr) && a.number == 1 && a.power == 1) {
+        return cast(op("Squeeze", {real(a.expr), ints({0})}), dtype);
+      }
       // coefficient * base^power, computed in double so that it rounds once, as Python's float did.
       Val base = size_scalar(a.expr, Dtype::kFloat64);
       if (a.power != 1) base = op("Pow", {base, scalar(a.power, Dtype::kFloat64)});

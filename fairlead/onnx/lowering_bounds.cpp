@@ -11,14 +11,71 @@ namespace fairlead::onnx {
 
 void Lowering::check_bounds() {
   for (const SizeBounds& bounds : options_.bounds) check_bounds(bounds);
+  check_steps();
+  for (const Requirement& asked : graph_.requirements) {
+    std::vector<Expr> symbols;
+    bool of_sizes = true;
+    for (const SymbolId id : pool().symbols_of(asked.holds)) {
+      symbols.push_back(pool().symbol(pool().symbols()[id].name));
+      of_sizes = of_sizes && pool().symbols()[id].kind == SymbolKind::kSize;
+    }
+    if (of_sizes) stop_where(op("Sub", {ints({1}), dim(asked.holds)}), asked.words, symbols);
+  }
 }
 
-void Lowering::check_bounds(const SizeBounds& bounds) {
-  const Expr symbol = pool().symbol(bounds.symbol);
+// What was asked of values is known when they are: an output goes through the check.
+void Lowering::check_values() {
+  for (const Requirement& asked : graph_.requirements) {
+    bool known = true, of_sizes = true;
+    for (const SymbolId id : pool().symbols_of(asked.holds)) {
+      const SymbolSource& source = graph_.symbol_sources.at(id);
+      of_sizes = of_sizes && pool().symbols()[id].kind == SymbolKind::kSize;
+      known = known && source.value != kNoValue &&
+              static_cast<std::size_t>(source.value) < values_.size() &&
+              values_[source.value].present();
+    }
+    if (of_sizes || !known) continue;
+    const auto plain = [&](ValueId id) { return !is_complex(graph_.values[id].dtype); };
+    const auto output = std::find_if(graph_.outputs.begin(), graph_.outputs.end(), plain);
+    if (output == graph_.outputs.end()) return;
+    const Val beyond = op("Sub", {ints({1}), dim(asked.holds)});
+    const Val zero = fresh_op("Gather", {ints({0}), beyond}, {attr("axis", 0)}, Dtype::kInt64);
+    model_.graph.nodes.back().name = unique(asked.words);
+    const std::vector<std::int64_t> same(graph_.values[*output].shape.size(), 0);
+    const Val shape = op("Add", {ints(same), zero});
+    values_[*output] = op("Reshape", {values_[*output], shape});
+  }
+}
+
+// A dimension that is a number of times a symbol: other sizes would be rounded down.
+void Lowering::check_steps() {
+  if (graph_.joined) return;
+  for (std::size_t id = 0; id < graph_.symbol_sources.size(); ++id) {
+    const SymbolSource& source = graph_.symbol_sources[id];
+    if (source.value == kNoValue || source.divisor == 1 ||
+        pool().symbols()[id].kind != SymbolKind::kSize) {
+      continue;
+    }
+    const Val size = op("Shape", {value(source.value)},
+                        {attr("start", source.axis), attr("end", source.axis + 1)});
+    const std::string words = "axis " + std::to_string(source.axis) + " of " +
+                              graph_.values[source.value].name + " is a multiple of " +
+                              std::to_string(source.divisor);
+    const Expr size_of = graph_.values[source.value].shape[source.axis];
+    stop_where(op("Mod", {size, ints({source.divisor})}), words, {size_of});
+  }
+}
+
+// The model stops, with these words in the runtime's message, where `beyond` is not 0. An input
+// that has one of these sizes goes through the check.
+void Lowering::stop_where(const Val& beyond, const std::string& words,
+                          const std::vector<Expr>& sizes) {
   const auto holds = [&](ValueId id) {
     const Shape& shape = graph_.values[id].shape;
     return used_[id] && !is_complex(graph_.values[id].dtype) &&
-           std::find(shape.begin(), shape.end(), symbol) != shape.end();
+           std::any_of(shape.begin(), shape.end(), [&](Expr e) {
+             return std::find(sizes.begin(), sizes.end(), e) != sizes.end();
+           });
   };
   // Integers first: they are small, and a runtime may copy what it reshapes.
   const auto small = [&](ValueId id) { return holds(id) && !is_float(graph_.values[id].dtype); };
@@ -26,8 +83,21 @@ void Lowering::check_bounds(const SizeBounds& bounds) {
   if (input == graph_.inputs.end()) {
     input = std::find_if(graph_.inputs.begin(), graph_.inputs.end(), holds);
   }
-  if (input == graph_.inputs.end()) return;  // no result depends on that size
+  if (input == graph_.inputs.end()) {  // a multiple of it, or a sum, is what inputs have
+    input = std::find_if(graph_.inputs.begin(), graph_.inputs.end(), [&](ValueId id) {
+      return used_[id] && !is_complex(graph_.values[id].dtype);
+    });
+  }
+  if (input == graph_.inputs.end()) return;  // no result depends on an input
+  const Val zero = fresh_op("Gather", {ints({0}), beyond}, {attr("axis", 0)}, Dtype::kInt64);
+  model_.graph.nodes.back().name = unique(words);
+  const std::vector<std::int64_t> same(graph_.values[*input].shape.size(), 0);
+  const Val shape = op("Add", {ints(same), zero});
+  values_[*input] = op("Reshape", {values_[*input], shape});
+}
 
+void Lowering::check_bounds(const SizeBounds& bounds) {
+  const Expr symbol = pool().symbol(bounds.symbol);
   const Val size = dim(symbol);
   std::string words = bounds.symbol + " is ";
   Val beyond;  // 0 within the bounds, else -2, -4, .. or 1, 2, ..
@@ -41,12 +111,7 @@ void Lowering::check_bounds(const SizeBounds& bounds) {
     words += (bounds.min > 1 ? " and at most " : "at most ") + std::to_string(bounds.max);
     beyond = beyond.present() ? op("Add", {beyond, over_by}) : over_by;
   }
-  if (!beyond.present()) return;
-  const Val zero = fresh_op("Gather", {ints({0}), beyond}, {attr("axis", 0)}, Dtype::kInt64);
-  model_.graph.nodes.back().name = unique(words);
-  const std::vector<std::int64_t> same(graph_.values[*input].shape.size(), 0);
-  const Val shape = op("Add", {ints(same), zero});
-  values_[*input] = op("Reshape", {values_[*input], shape});
+  if (beyond.present()) stop_where(beyond, words, {symbol});
 }
 
 Val Lowering::zero_where(Expr holds, const std::string& words) {

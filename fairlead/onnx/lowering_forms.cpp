@@ -1,5 +1,6 @@
 // Sizes as tensors, and the forms that many lowerings share.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -19,34 +20,16 @@ Val Lowering::symbol(SymbolId id) {
   FAIRLEAD_CHECK(source.value != kNoValue,
                  "symbol " + graph_.pool->symbols()[id].name + " comes from nowhere");
   const Val v = value(source.value);
-  if (graph_.pool->symbols()[id].kind == SymbolKind::kRead) {
-    const Val flat = op("Reshape", {cast(v, Dtype::kInt64), ints({-1})});
+  const SymbolKind kind = graph_.pool->symbols()[id].kind;
+  if (kind == SymbolKind::kRead || kind == SymbolKind::kReadReal) {
+    const Dtype dtype = kind == SymbolKind::kRead ? Dtype::kInt64 : Dtype::kFloat64;
+    const Val flat = op("Reshape", {cast(v, dtype), ints({-1})});
     if (graph_.values[source.value].shape.empty()) return flat;
     return op("Gather", {flat, ints({source.axis})}, {attr("axis", 0)});
   }
   const Val size = op("Shape", {v}, {attr("start", source.axis), attr("end", source.axis + 1)});
   return source.divisor == 1 ? size : op("Div", {size, ints({source.divisor})});
 }
-
-namespace {
-
-bool may_be_negative(Expr e) {
-  switch (e->kind) {
-    case ExprKind::kConst:
-      return e->value < 0;
-    case ExprKind::kSymbol:
-      return false;
-    case ExprKind::kMul: {
-      if (e->value < 0) return true;
-      break;
-    }
-    default:
-      break;
-  }
-  return std::any_of(e->args.begin(), e->args.end(), may_be_negative);
-}
-
-}  // namespace
 
 Val Lowering::dim(Expr e) {
   ExprPool& p = pool();
@@ -71,7 +54,7 @@ Val Lowering::dim(Expr e) {
           is_const(e->args[0]->args[1])) {
         const Expr k = e->args[0]->args[1];
         const Expr a = p.neg(e->args[0]->args[0]);
-        if (k->value > 0 && !may_be_negative(a)) {
+        if (k->value > 0 && !p.may_be_negative(a)) {
           return op("Div", {dim(p.add(a, p.constant(k->value - 1))), dim(k)});
         }
       }
@@ -83,7 +66,7 @@ Val Lowering::dim(Expr e) {
     case ExprKind::kFloorDiv: {
       const Val a = dim(e->args[0]);
       const Val b = dim(e->args[1]);
-      if (!may_be_negative(e->args[0])) return op("Div", {a, b});
+      if (!p.may_be_negative(e->args[0])) return op("Div", {a, b});
       // Div rounds towards zero; Mod has the divisor's sign.
       return op("Div", {op("Sub", {a, op("Mod", {a, b})}), b});
     }
@@ -95,8 +78,72 @@ Val Lowering::dim(Expr e) {
       for (const Expr part : e->args) parts.push_back(dim(part));
       return op(e->kind == ExprKind::kMax ? "Max" : "Min", parts);
     }
+    case ExprKind::kLess:
+    case ExprKind::kSame: {
+      const bool reals = p.is_real(e->args[0]) || p.is_real(e->args[1]);
+      const auto side = [&](Expr part) { return reals ? real(p.to_real(part)) : dim(part); };
+      const Val a = side(e->args[0]), b = side(e->args[1]);
+      return cast(op(e->kind == ExprKind::kLess ? "Less" : "Equal", {a, b}), Dtype::kInt64);
+    }
+    case ExprKind::kWhere:
+      return op("Where", {cast(dim(e->args[0]), Dtype::kBool), dim(e->args[1]), dim(e->args[2])});
+    case ExprKind::kBitLength: {
+      // How many powers of two are not above it: exact, where a logarithm would round.
+      std::vector<std::int64_t> powers;
+      for (int k = 0; k < 63; ++k) powers.push_back(std::int64_t{1} << k);
+      const Val reached = op("GreaterOrEqual", {op("Abs", {dim(e->args[0])}), ints(powers)});
+      return op("ReduceSum", {cast(reached, Dtype::kInt64), ints({0})}, {attr("keepdims", 1)});
+    }
+    case ExprKind::kPower2: {
+      std::vector<std::int64_t> powers;
+      for (int k = 0; k < 63; ++k) powers.push_back(std::int64_t{1} << k);
+      const Val power = dim(e->args[0]);
+      const Val found = op("Gather", {ints(powers), op("Max", {power, ints({0})})});
+      return op("Where", {op("Less", {power, ints({0})}), ints({0}), found});
+    }
+    case ExprKind::kTrunc:
+      return cast(real(e->args[0]), Dtype::kInt64);
+    case ExprKind::kFloor:
+      return cast(op("Floor", {real(e->args[0])}), Dtype::kInt64);
+    case ExprKind::kCeil:
+      return cast(op("Ceil", {real(e->args[0])}), Dtype::kInt64);
+    case ExprKind::kRound:
+      return cast(op("Round", {real(e->args[0])}), Dtype::kInt64);
+    default:
+      return real(e);
   }
-  FAIRLEAD_CHECK(false, "unknown kind of expression");
+}
+
+Val Lowering::real(Expr e) {
+  const auto all = [&](const char* name) {
+    Inputs parts;
+    for (const Expr part : e->args) parts.push_back(real(part));
+    return op(name, parts);
+  };
+  switch (e->kind) {
+    case ExprKind::kReal:
+      return unsqueeze(scalar(std::bit_cast<double>(e->value), Dtype::kFloat64), {0});
+    case ExprKind::kSymbol:
+      return symbol(static_cast<SymbolId>(e->value));
+    case ExprKind::kToReal:
+      return cast(dim(e->args[0]), Dtype::kFloat64);
+    case ExprKind::kRealAdd:
+      return all("Add");
+    case ExprKind::kRealSub:
+      return all("Sub");
+    case ExprKind::kRealMul:
+      return all("Mul");
+    case ExprKind::kRealDiv:
+      return all("Div");
+    case ExprKind::kRealPow:
+      return all("Pow");
+    case ExprKind::kSqrt:
+      return all("Sqrt");
+    case ExprKind::kLog:
+      return all("Log");
+    default:
+      FAIRLEAD_CHECK(false, "unknown kind of expression");
+  }
 }
 
 Val Lowering::size_scalar(Expr e, Dtype dtype) {

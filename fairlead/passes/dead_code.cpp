@@ -64,6 +64,7 @@ struct Liveness {
 std::size_t remove_dead_code(Graph& graph) {
   Liveness state{graph, std::vector<bool>(graph.values.size(), false)};
   for (const ValueId id : graph.outputs) state.use(id);
+  for (const Requirement& asked : graph.requirements) state.use(asked.holds);
   return state.sweep(graph.nodes);
 }
 

@@ -114,6 +114,10 @@ void bound_symbol(ProbeResult& result, std::size_t symbol, std::int64_t least, s
 // times the example. Setting 0 has every size 1.
 [[nodiscard]] std::vector<std::vector<std::int64_t>> unseen_settings(const ProbeResult& result,
                                                                      std::size_t count);
+// Sizes far from those that ran, one symbol at a time: where integers that only fit the runs would
+// show that they are others. At most `each` per symbol.
+[[nodiscard]] std::vector<std::vector<std::int64_t>> far_settings(const ProbeResult& result,
+                                                                  std::size_t each);
 [[nodiscard]] Sizes sizes_at(const ProbeResult& result, const std::vector<std::int64_t>& values);
 
 }  // namespace fairlead

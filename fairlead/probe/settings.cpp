@@ -151,6 +151,28 @@ std::vector<std::vector<std::int64_t>> unseen_settings(const ProbeResult& result
   return settings;
 }
 
+std::vector<std::vector<std::int64_t>> far_settings(const ProbeResult& result, std::size_t each) {
+  std::vector<std::vector<std::int64_t>> settings;
+  if (result.runs.empty()) return settings;
+  const std::vector<std::int64_t>& base = result.runs[0].values;
+  for (std::size_t k = 0; k < result.symbols.size(); ++k) {
+    const ProbedSymbol& symbol = result.symbols[k];
+    std::set<std::int64_t> seen(symbol.tried.begin(), symbol.tried.end());
+    std::size_t count = 0;
+    for (const std::int64_t size :
+         {std::int64_t{100}, std::int64_t{1}, std::int64_t{64}, std::int64_t{257}, 2 * base[k],
+          base[k] * 3 / 5, std::int64_t{2}, std::int64_t{8}, std::int64_t{16}, std::int64_t{128},
+          std::int64_t{1024}}) {
+      if (size < std::max<std::int64_t>(1, symbol.min) || size > symbol.max) continue;
+      if (count == each || !seen.insert(size).second) continue;
+      ++count;
+      settings.push_back(base);
+      settings.back()[k] = size;
+    }
+  }
+  return settings;
+}
+
 Sizes sizes_at(const ProbeResult& result, const std::vector<std::int64_t>& values) {
   Sizes sizes;
   for (const auto& shape : result.shapes) {

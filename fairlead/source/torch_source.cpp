@@ -9,6 +9,7 @@
 #include "fairlead/source/torch_source.h"
 
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 
@@ -234,7 +235,8 @@ void TorchWriter::add_symbol(SymbolId id) {
   const std::string name = numbered("s", id);
   const std::string& from = names_.at(source.value);
   const std::string axis = std::to_string(source.axis);
-  if (pool_.symbols()[id].kind == SymbolKind::kRead) {
+  const SymbolKind kind = pool_.symbols()[id].kind;
+  if (kind == SymbolKind::kRead || kind == SymbolKind::kReadReal) {
     line(name + " = " + from + ".reshape(-1).select(0, " + axis + ").item()");
     if (is_size_[id]) line("torch._check(" + name + " >= 0)");
   } else {
@@ -290,6 +292,43 @@ std::string TorchWriter::operation(Expr e) {
       }
       return text;
     }
+    case ExprKind::kLess:
+      return "torch.sym_ite(" + size(e->args[0]) + " < " + size(e->args[1]) + ", 1, 0)";
+    case ExprKind::kSame:
+      return "torch.sym_ite(" + size(e->args[0]) + " == " + size(e->args[1]) + ", 1, 0)";
+    case ExprKind::kWhere:
+      return "torch.sym_ite(" + size(e->args[0]) + " != 0, " + size(e->args[1]) + ", " +
+             size(e->args[2]) + ")";
+    case ExprKind::kBitLength:
+      return "(" + size(e->args[0]) + ").bit_length()";
+    case ExprKind::kPower2:
+      return "2 ** " + size(e->args[0]);
+    case ExprKind::kTrunc:
+      return "math.trunc(" + size(e->args[0]) + ")";
+    case ExprKind::kFloor:
+      return "math.floor(" + size(e->args[0]) + ")";
+    case ExprKind::kCeil:
+      return "math.ceil(" + size(e->args[0]) + ")";
+    case ExprKind::kRound:
+      return "round(" + size(e->args[0]) + ")";
+    case ExprKind::kReal:
+      return python_float(std::bit_cast<double>(e->value));
+    case ExprKind::kToReal:
+      return "torch.sym_float(" + size(e->args[0]) + ")";
+    case ExprKind::kRealAdd:
+      return size(e->args[0]) + " + " + size(e->args[1]);
+    case ExprKind::kRealSub:
+      return size(e->args[0]) + " - " + size(e->args[1]);
+    case ExprKind::kRealMul:
+      return size(e->args[0]) + " * " + size(e->args[1]);
+    case ExprKind::kRealDiv:
+      return size(e->args[0]) + " / " + size(e->args[1]);
+    case ExprKind::kRealPow:
+      return size(e->args[0]) + " ** " + size(e->args[1]);
+    case ExprKind::kSqrt:
+      return "torch.sym_sqrt(" + size(e->args[0]) + ")";
+    case ExprKind::kLog:
+      return "torch._sym_log2(" + size(e->args[0]) + ") * 0.6931471805599453";
   }
   return {};
 }
@@ -305,7 +344,8 @@ std::string TorchWriter::argument(const Arg& arg, std::string_view type) {
     case ArgKind::kFloat: {
       const std::string number = python_float(arg.number);
       if (arg.expr == nullptr) return number;
-      std::string base = "torch.sym_float(" + size(arg.expr) + ")";
+      std::string base =
+          pool_.is_real(arg.expr) ? size(arg.expr) : "torch.sym_float(" + size(arg.expr) + ")";
       if (arg.power != 1) base += " ** " + python_float(arg.power);
       return arg.number == 1 ? base : number + " * " + base;
     }

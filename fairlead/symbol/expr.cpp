@@ -111,7 +111,10 @@ Expr ExprPool::intern(ExprKind kind, std::int64_t value, std::vector<Expr> args)
     Expr known = it->second;
     if (known->kind == kind && known->value == value && known->args == args) return known;
   }
-  nodes_.push_back({kind, value, std::move(args), static_cast<std::uint32_t>(nodes_.size())});
+  std::uint64_t weight = 1;
+  for (Expr arg : args) weight += arg->weight;
+  nodes_.push_back({kind, value, std::move(args), static_cast<std::uint32_t>(nodes_.size()),
+                    static_cast<std::uint32_t>(std::min<std::uint64_t>(weight, UINT32_MAX))});
   index_.emplace(hash, &nodes_.back());
   return &nodes_.back();
 }

@@ -7,6 +7,10 @@
 // (h - 1)//2 are one expression, and ceildiv(a, k) is (a + k - 1)//k. ceildiv by another expression
 // is -floordiv(-a, b). Both are recognised again when printed.
 //
+// A size may go through Python's floats on its way: int(0.3 * n). Real nodes say so, computed in
+// double as Python does, and a rounding node makes an integer of one; quotients of integers that
+// are rounded at once become floordiv and ceildiv.
+//
 //   ExprPool pool;
 //   Expr batch = pool.symbol("batch"), seq = pool.symbol("sequence");
 //   pool.to_string(pool.mul(batch, seq));                     // "batch*sequence"
@@ -26,22 +30,46 @@ namespace fairlead {
 using SymbolId = std::uint32_t;
 
 enum class ExprKind : std::uint8_t {
-  kConst,     // value
-  kSymbol,    // value is the SymbolId
-  kAdd,       // args: two or more terms, constant last
-  kMul,       // args: factors; value is the coefficient (1 when there is none)
-  kFloorDiv,  // args: dividend, divisor; rounds towards minus infinity
-  kMod,       // args: dividend, divisor; the sign of the divisor, as in Python
-  kMax,       // args: two or more, sorted
-  kMin,       // args: two or more, sorted
+  kConst,      // value
+  kSymbol,     // value is the SymbolId
+  kAdd,        // args: two or more terms, constant last
+  kMul,        // args: factors; value is the coefficient (1 when there is none)
+  kFloorDiv,   // args: dividend, divisor; rounds towards minus infinity
+  kMod,        // args: dividend, divisor; the sign of the divisor, as in Python
+  kMax,        // args: two or more, sorted
+  kMin,        // args: two or more, sorted
+  kLess,       // args: two, integers or real numbers; 1 where the first is less, else 0
+  kSame,       // args: two; 1 where they are equal, else 0
+  kWhere,      // args: three; the second where the first is not 0, else the third
+  kBitLength,  // args: an integer; of its magnitude, as in Python
+  kPower2,     // args: an integer; 2 to its power, 0 where that is negative
+  // Integers from a real number: towards zero, down, up, to the nearest and then even.
+  kTrunc,
+  kFloor,
+  kCeil,
+  kRound,
+  // Real numbers, in double. A symbol of SymbolKind::kReadReal is one too.
+  kReal,     // value holds the bits
+  kToReal,   // args: an integer
+  kRealAdd,  // args: two
+  kRealSub,
+  kRealMul,
+  kRealDiv,
+  kRealPow,
+  kSqrt,  // args: one
+  kLog,   // args: one
 };
 
 struct ExprNode {
   ExprKind kind;
   std::int64_t value = 0;
   std::vector<const ExprNode*> args;
-  std::uint32_t id = 0;  // creation order within its pool
+  std::uint32_t id = 0;      // creation order within its pool
+  std::uint32_t weight = 1;  // nodes of the whole expression, shared ones as often as they stand
 };
+
+// Beyond this an expression is no size that anyone would write: it is not worked with.
+inline constexpr std::uint32_t kHeaviest = 200;
 
 struct ExprTerm;  // expr_impl.h
 
@@ -49,9 +77,10 @@ struct ExprTerm;  // expr_impl.h
 using Expr = const ExprNode*;
 
 enum class SymbolKind : std::uint8_t {
-  kSize,  // a dimension of a graph input
-  kData,  // a size that an operator's data decides (nonzero, unique)
-  kRead,  // a value that the model read from a tensor
+  kSize,      // a dimension of a graph input
+  kData,      // a size that an operator's data decides (nonzero, unique)
+  kRead,      // an integer that the model read from a tensor
+  kReadReal,  // a real number that it read; its value is held as the bits of the double
 };
 
 struct Symbol {
@@ -82,9 +111,28 @@ class ExprPool {
   [[nodiscard]] Expr max(Expr a, Expr b);
   [[nodiscard]] Expr min(Expr a, Expr b);
   [[nodiscard]] Expr product(std::span<const Expr> factors);
+  [[nodiscard]] Expr less(Expr a, Expr b);
+  [[nodiscard]] Expr same(Expr a, Expr b);
+  [[nodiscard]] Expr where(Expr flag, Expr yes, Expr no);
+  [[nodiscard]] Expr bit_length(Expr a);
+  [[nodiscard]] Expr power2(Expr a);
+
+  [[nodiscard]] Expr real(double value);
+  [[nodiscard]] Expr to_real(Expr a);  // `a` itself where it is real
+  // kRealAdd to kRealPow of two, kSqrt and kLog of one (b is null).
+  [[nodiscard]] Expr real_op(ExprKind kind, Expr a, Expr b = nullptr);
+  [[nodiscard]] Expr rounded(ExprKind kind, Expr real);  // kTrunc to kRound
+  [[nodiscard]] bool is_real(Expr e) const;
+  // False only where no value of the symbols makes it negative; sizes are 0 or more.
+  [[nodiscard]] bool may_be_negative(Expr e) const;
+  // The expression of the same kind as `like` over other arguments.
+  [[nodiscard]] Expr rebuilt(Expr like, std::span<const Expr> args);
 
   // Values by SymbolId; throws Error(kInvalidInput) where a symbol has no value or a divisor is 0.
   [[nodiscard]] std::int64_t evaluate(Expr e, std::span<const std::int64_t> values) const;
+  [[nodiscard]] double evaluate_real(Expr e, std::span<const std::int64_t> values) const;
+  [[nodiscard]] double number(Expr e,
+                              std::span<const std::int64_t> values) const;  // of either kind
   // Every symbol replaced by what `map` (by SymbolId) says; a null entry keeps the symbol.
   [[nodiscard]] Expr substitute(Expr e, std::span<const Expr> map);
   [[nodiscard]] std::vector<SymbolId> symbols_of(Expr e) const;  // sorted, each once

@@ -1,5 +1,6 @@
 // Gives expressions values: evaluation, substitution, and the symbols an expression depends on.
 #include <algorithm>
+#include <bit>
 #include <unordered_map>
 
 #include "fairlead/base/error.h"
@@ -60,48 +61,66 @@ std::int64_t ExprPool::evaluate(Expr e, std::span<const std::int64_t> values) co
       }
       return best;
     }
+    case ExprKind::kLess:
+    case ExprKind::kSame: {
+      const double a = number(e->args[0], values), b = number(e->args[1], values);
+      return e->kind == ExprKind::kLess ? a < b : a == b;
+    }
+    case ExprKind::kWhere:
+      return evaluate(e->args[evaluate(e->args[0], values) != 0 ? 1 : 2], values);
+    case ExprKind::kBitLength:
+      return std::bit_width(magnitude(evaluate(e->args[0], values)));
+    case ExprKind::kPower2: {
+      const std::int64_t power = evaluate(e->args[0], values);
+      if (power > 62) fail_overflow("evaluate");
+      return power < 0 ? 0 : std::int64_t{1} << power;
+    }
+    case ExprKind::kTrunc:
+    case ExprKind::kFloor:
+    case ExprKind::kCeil:
+    case ExprKind::kRound:
+      return round_real(e->kind, evaluate_real(e->args[0], values));
+    default:
+      break;
   }
-  FAIRLEAD_CHECK(false, "an expression of an unknown kind");
+  FAIRLEAD_CHECK(false, "a real number where an integer is expected");
   return 0;
+}
+
+double ExprPool::number(Expr e, std::span<const std::int64_t> values) const {
+  return is_real(e) ? evaluate_real(e, values) : static_cast<double>(evaluate(e, values));
+}
+
+double ExprPool::evaluate_real(Expr e, std::span<const std::int64_t> values) const {
+  switch (e->kind) {
+    case ExprKind::kReal:
+      return std::bit_cast<double>(e->value);
+    case ExprKind::kSymbol:
+      return std::bit_cast<double>(evaluate(e, values));
+    case ExprKind::kToReal:
+      return static_cast<double>(evaluate(e->args[0], values));
+    case ExprKind::kSqrt:
+    case ExprKind::kLog:
+      return compute_real(e->kind, evaluate_real(e->args[0], values), 0);
+    default:
+      return compute_real(e->kind, evaluate_real(e->args[0], values),
+                          evaluate_real(e->args[1], values));
+  }
 }
 
 Expr ExprPool::substitute(Expr e, std::span<const Expr> map) {
   // Shared parts are rebuilt once.
   std::unordered_map<Expr, Expr> done;
   const auto rebuild = [&](const auto& self, Expr from) -> Expr {
-    if (from->kind == ExprKind::kConst) return from;
+    if (from->args.empty() && from->kind != ExprKind::kSymbol) return from;
     if (from->kind == ExprKind::kSymbol) {
       const auto id = static_cast<std::size_t>(from->value);
       return id < map.size() && map[id] != nullptr ? map[id] : from;
     }
     if (const auto known = done.find(from); known != done.end()) return known->second;
-    Expr result = from->kind == ExprKind::kMul ? constant(from->value) : self(self, from->args[0]);
-    for (std::size_t i = from->kind == ExprKind::kMul ? 0 : 1; i < from->args.size(); ++i) {
-      Expr arg = self(self, from->args[i]);
-      switch (from->kind) {
-        case ExprKind::kAdd:
-          result = add(result, arg);
-          break;
-        case ExprKind::kMul:
-          result = mul(result, arg);
-          break;
-        case ExprKind::kFloorDiv:
-          result = floordiv(result, arg);
-          break;
-        case ExprKind::kMod:
-          result = mod(result, arg);
-          break;
-        case ExprKind::kMax:
-          result = max(result, arg);
-          break;
-        case ExprKind::kMin:
-          result = min(result, arg);
-          break;
-        case ExprKind::kConst:
-        case ExprKind::kSymbol:
-          break;
-      }
-    }
+    std::vector<Expr> args;
+    for (Expr arg : from->args) args.push_back(self(self, arg));
+    Expr result = rebuilt(from, args);
     done.emplace(from, result);
     return result;
   };

@@ -55,6 +55,10 @@ struct ExprTerm {
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
+// What Python's floats compute; rounding throws where the number has no 64 bits.
+[[nodiscard]] double compute_real(ExprKind kind, double a, double b);
+[[nodiscard]] std::int64_t round_real(ExprKind kind, double value);
+
 // -2**63 has no absolute value in 64 bits, so magnitudes are unsigned.
 [[nodiscard]] inline std::uint64_t magnitude(std::int64_t a) {
   return a < 0 ? 0 - static_cast<std::uint64_t>(a) : static_cast<std::uint64_t>(a);

@@ -4,7 +4,12 @@
 //   product = unary (("*" | "//" | "%") unary)*          left to right, as in Python
 //   unary   = "-" unary | primary ["**" number]
 //   primary = number | name | "`" any "`" | function "(" sum ("," sum)* ")" | "(" sum ")"
+//           | rounding "(" real ")" | "float(" real ")"
+//   real    = term (("+" | "-") term)*;  term = part (("*" | "/") part)*
+//   part    = number with a point | name | "real(" sum ")" | "(" real ")" | "sqrt(" real ")"
+//           | "log(" real ")" | "pow(" real "," real ")"
 #include <array>
+#include <bit>
 #include <charconv>
 
 #include "fairlead/base/error.h"
@@ -28,11 +33,43 @@ namespace {
   return true;
 }
 
+struct Named {
+  std::string_view name;
+  ExprKind kind;
+};
+
+// Functions of one integer, then those of one real number.
+constexpr std::array<Named, 6> kOfOne = {{
+    {"bit_length", ExprKind::kBitLength},
+    {"power2", ExprKind::kPower2},
+    {"trunc", ExprKind::kTrunc},
+    {"floor", ExprKind::kFloor},
+    {"ceil", ExprKind::kCeil},
+    {"round", ExprKind::kRound},
+}};
+
+// The shortest text that reads back as the same number, always with a point or an exponent.
+[[nodiscard]] std::string real_text(double value) {
+  std::array<char, 32> buffer{};
+  const auto [end, status] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
+  std::string text(buffer.data(), end);
+  if (text.find_first_of(".en") == std::string::npos) text += ".0";
+  return text;
+}
+
 class Printer {
  public:
   explicit Printer(const ExprPool& pool) : pool_(pool) {}
 
-  void print(Expr e) { print_terms(terms_of(e)); }
+  void print(Expr e) {
+    if (pool_.is_real(e)) {
+      text_ += "float(";
+      print_real(e);
+      text_ += ')';
+    } else {
+      print_terms(terms_of(e));
+    }
+  }
   [[nodiscard]] std::string take() { return std::move(text_); }
 
  private:
@@ -84,11 +121,60 @@ class Printer {
 
   // An operand of // and %: anything but a number or a symbol stands in parentheses.
   void print_operand(Expr e) {
-    const bool simple = e->kind == ExprKind::kSymbol || e->kind == ExprKind::kMax ||
-                        e->kind == ExprKind::kMin || (is_const(e) && e->value >= 0);
+    const bool simple = e->kind == ExprKind::kSymbol ||
+                        (e->kind >= ExprKind::kMax && e->kind <= ExprKind::kRound) ||
+                        (is_const(e) && e->value >= 0);
     if (!simple) text_ += '(';
     print(e);
     if (!simple) text_ += ')';
+  }
+
+  void print_name(Expr symbol) {
+    const std::string& name = pool_.symbols()[static_cast<std::size_t>(symbol->value)].name;
+    text_ += is_plain_name(name) ? name : "`" + name + "`";
+  }
+
+  // Operands of an infix operator that are sums or quotients themselves stand in parentheses.
+  void print_part(Expr e) {
+    const bool infix = e->kind >= ExprKind::kRealAdd && e->kind <= ExprKind::kRealDiv;
+    if (infix) text_ += '(';
+    print_real(e);
+    if (infix) text_ += ')';
+  }
+
+  void print_real(Expr e) {
+    switch (e->kind) {
+      case ExprKind::kReal:
+        text_ += real_text(std::bit_cast<double>(e->value));
+        return;
+      case ExprKind::kSymbol:
+        print_name(e);
+        return;
+      case ExprKind::kToReal:
+        if (e->args[0]->kind == ExprKind::kSymbol) return print_name(e->args[0]);
+        print_call("real", e->args);
+        return;
+      case ExprKind::kRealAdd:
+      case ExprKind::kRealSub:
+      case ExprKind::kRealMul:
+      case ExprKind::kRealDiv:
+        print_part(e->args[0]);
+        text_ += e->kind == ExprKind::kRealAdd   ? " + "
+                 : e->kind == ExprKind::kRealSub ? " - "
+                 : e->kind == ExprKind::kRealMul ? "*"
+                                                 : "/";
+        print_part(e->args[1]);
+        return;
+      default:
+        text_ += e->kind == ExprKind::kRealPow ? "pow"
+                 : e->kind == ExprKind::kSqrt  ? "sqrt"
+                                               : "log";
+        for (std::size_t i = 0; i < e->args.size(); ++i) {
+          text_ += i == 0 ? "(" : ", ";
+          print_real(e->args[i]);
+        }
+        text_ += ')';
+    }
   }
 
   void print_ceiling(std::vector<ExprTerm> dividend, Expr divisor) {
@@ -101,11 +187,9 @@ class Printer {
 
   void print_atom(Expr e, bool alone, bool as_ceiling) {
     switch (e->kind) {
-      case ExprKind::kSymbol: {
-        const std::string& name = pool_.symbols()[static_cast<std::size_t>(e->value)].name;
-        text_ += is_plain_name(name) ? name : "`" + name + "`";
+      case ExprKind::kSymbol:
+        print_name(e);
         return;
-      }
       case ExprKind::kMax:
       case ExprKind::kMin:
         print_call(e->kind == ExprKind::kMax ? "max" : "min", e->args);
@@ -132,10 +216,21 @@ class Printer {
         if (!alone) text_ += ')';
         return;
       }
-      case ExprKind::kConst:
-      case ExprKind::kAdd:
-      case ExprKind::kMul:
+      default:
         break;
+    }
+    if (e->kind == ExprKind::kLess || e->kind == ExprKind::kSame) {
+      return print_call(e->kind == ExprKind::kLess ? "less" : "same", e->args);
+    }
+    if (e->kind == ExprKind::kWhere) return print_call("where", e->args);
+    for (const Named& row : kOfOne) {
+      if (row.kind != e->kind) continue;
+      if (!pool_.is_real(e->args[0])) return print_call(row.name, e->args);
+      text_ += row.name;
+      text_ += '(';
+      print_real(e->args[0]);
+      text_ += ')';
+      return;
     }
     FAIRLEAD_CHECK(false, "a factor that is no atom");
   }
@@ -152,7 +247,9 @@ struct Function {
   bool variadic;
 };
 
-constexpr std::array<Function, 9> kFunctions = {{
+constexpr std::array<Function, 11> kFunctions = {{
+    {"less", &ExprPool::less, false},
+    {"same", &ExprPool::same, false},
     {"max", &ExprPool::max, true},
     {"min", &ExprPool::min, true},
     {"ceildiv", &ExprPool::ceildiv, false},
@@ -205,13 +302,7 @@ class Parser {
 
   // What the pool refuses (a zero divisor, an overflow) is reported with its column.
   [[nodiscard]] Expr apply(Binary operation, Expr a, Expr b, std::size_t column) {
-    try {
-      return (pool_.*operation)(a, b);
-    } catch (const Error& error) {
-      throw Error(ErrorCode::kParse, std::string(error.what()) + " (column " +
-                                         std::to_string(column + 1) + " of \"" +
-                                         std::string(text_) + "\")");
-    }
+    return made(column, [&] { return (pool_.*operation)(a, b); });
   }
 
   [[nodiscard]] Expr sum() {
@@ -305,8 +396,116 @@ class Parser {
     for (const Function& function : kFunctions) {
       if (function.name == name) return call(function, start);
     }
+    if (name == "where") {
+      expect('(');
+      Expr flag = sum();
+      expect(',');
+      Expr yes = sum();
+      expect(',');
+      Expr no = sum();
+      expect(')');
+      return pool_.where(flag, yes, no);
+    }
+    if (name == "float") {
+      expect('(');
+      Expr inside = real_sum();
+      expect(')');
+      return inside;
+    }
+    for (const Named& row : kOfOne) {
+      if (row.name == name) return call_of_one(row.kind, start);
+    }
     at_ = start;
     fail("one of max, min, ceildiv");
+  }
+
+  // What the pool refuses is reported with its column.
+  template <typename Make>
+  [[nodiscard]] Expr made(std::size_t column, const Make& make) {
+    try {
+      return make();
+    } catch (const Error& error) {
+      throw Error(ErrorCode::kParse, std::string(error.what()) + " (column " +
+                                         std::to_string(column + 1) + " of \"" +
+                                         std::string(text_) + "\")");
+    }
+  }
+
+  [[nodiscard]] Expr call_of_one(ExprKind kind, std::size_t column) {
+    expect('(');
+    const bool of_integer = kind == ExprKind::kBitLength || kind == ExprKind::kPower2;
+    Expr inside = of_integer ? sum() : real_sum();
+    expect(')');
+    return made(column, [&] {
+      return kind == ExprKind::kBitLength ? pool_.bit_length(inside)
+             : kind == ExprKind::kPower2  ? pool_.power2(inside)
+                                          : pool_.rounded(kind, inside);
+    });
+  }
+
+  [[nodiscard]] Expr real_sum() {
+    if (++depth_ > kMaxDepth) fail("at most 200 nested parentheses");
+    Expr result = real_product();
+    while (true) {
+      if (accept("+")) {
+        result = pool_.real_op(ExprKind::kRealAdd, result, real_product());
+      } else if (accept("-")) {
+        result = pool_.real_op(ExprKind::kRealSub, result, real_product());
+      } else {
+        --depth_;
+        return result;
+      }
+    }
+  }
+
+  [[nodiscard]] Expr real_product() {
+    Expr result = real_part();
+    while (true) {
+      if (accept("*")) {
+        result = pool_.real_op(ExprKind::kRealMul, result, real_part());
+      } else if (accept("/")) {
+        result = pool_.real_op(ExprKind::kRealDiv, result, real_part());
+      } else {
+        return result;
+      }
+    }
+  }
+
+  [[nodiscard]] Expr real_part() {
+    const char c = peek();
+    if (is_digit(c) || c == '-') {
+      double value = 0;
+      const char* first = text_.data() + at_;
+      const auto [end, status] = std::from_chars(first, text_.data() + text_.size(), value);
+      if (status != std::errc()) fail("a number");
+      at_ += static_cast<std::size_t>(end - first);
+      return pool_.real(value);
+    }
+    if (accept("real(")) {
+      Expr inside = sum();
+      expect(')');
+      return pool_.to_real(inside);
+    }
+    if (accept("sqrt(")) return real_call(ExprKind::kSqrt, false);
+    if (accept("log(")) return real_call(ExprKind::kLog, false);
+    if (accept("pow(")) return real_call(ExprKind::kRealPow, true);
+    if (accept("(")) {
+      Expr inside = real_sum();
+      expect(')');
+      return inside;
+    }
+    return pool_.to_real(primary());
+  }
+
+  [[nodiscard]] Expr real_call(ExprKind kind, bool of_two) {
+    Expr first = real_sum();
+    Expr second = nullptr;
+    if (of_two) {
+      expect(',');
+      second = real_sum();
+    }
+    expect(')');
+    return pool_.real_op(kind, first, second);
   }
 
   [[nodiscard]] Expr call(const Function& function, std::size_t column) {

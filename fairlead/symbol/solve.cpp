@@ -308,6 +308,16 @@ std::vector<std::int64_t> Solver::values_of(Expr e) const {
   return values;
 }
 
+std::vector<double> Solver::real_values_of(Expr e) const {
+  std::vector<double> values;
+  const bool real = impl_->pool.is_real(e);
+  for (const Ints& run : impl_->runs) {
+    values.push_back(real ? impl_->pool.evaluate_real(e, run)
+                          : static_cast<double>(impl_->pool.evaluate(e, run)));
+  }
+  return values;
+}
+
 std::size_t Solver::run_count() const { return impl_->runs.size(); }
 
 }  // namespace fairlead

@@ -65,6 +65,7 @@ class Solver {
 
   // The value of an expression in every run; throws as ExprPool::evaluate does.
   [[nodiscard]] std::vector<std::int64_t> values_of(Expr e) const;
+  [[nodiscard]] std::vector<double> real_values_of(Expr e) const;  // also of an integer
   [[nodiscard]] std::size_t run_count() const;
 
  private:

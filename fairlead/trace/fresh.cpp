@@ -151,7 +151,7 @@ ValueId progression(Graph& graph, const std::vector<Seen>& all, Dtype dtype, Sol
 }  // namespace
 
 ValueId constant_value(Graph& graph, const std::vector<const Run*>& runs, RunValue v,
-                       Solver& solver, const std::string& where) {
+                       Solver& solver, std::span<const Expr> numbers, const std::string& where) {
   const Dtype dtype = runs.front()->values[v].dtype;
   std::vector<Seen> all;
   for (const Run* run : runs) all.push_back(seen_in(*run, v));
@@ -202,14 +202,24 @@ ValueId constant_value(Graph& graph, const std::vector<const Run*>& runs, RunVal
         seen.push_back(
             integer_at(s.constant->data, dtype == Dtype::kBool ? Dtype::kUint8 : dtype, k));
       }
-      const Solution solution = solver.solve(seen);
+      const Solution solution = solver.solve(seen, numbers);
       if (!solution.found() || dtype == Dtype::kBool)
         unsolved(where, "its elements vary over the runs");
       element = int_arg(solution.expr);
     } else if (dtype == Dtype::kFloat32 || dtype == Dtype::kFloat64) {
       std::vector<double> seen;
       for (const Seen& s : all) seen.push_back(float_at(s.constant->data, dtype, k));
-      const auto solution = solver.solve_float(seen);
+      auto solution = solver.solve_float(seen);
+      for (const Expr e : numbers) {
+        if (solution) break;
+        bool same = true;
+        const std::vector<double> values = solver.real_values_of(e);
+        for (std::size_t r = 0; r < seen.size(); ++r) {
+          const double value = dtype == Dtype::kFloat32 ? static_cast<float>(values[r]) : values[r];
+          same = same && value == seen[r];
+        }
+        if (same) solution = FloatSolution{1, pool.to_real(e), 1};
+      }
       if (!solution) unsolved(where, "its elements vary over the runs");
       element.kind = ArgKind::kFloat;
       element.number = solution->coefficient;

@@ -16,6 +16,7 @@ namespace fairlead {
 
 Program ProgramBuilder::build() {
   find_writes();
+  find_read_uses();
   add_inputs();
   try {
     for (op_ = 0; op_ < run_.ops.size() && unsolved_.size() < kMaxUnsolved; ++op_) add_operator();
@@ -24,7 +25,10 @@ Program ProgramBuilder::build() {
     if (unsolved_.empty()) throw;  // otherwise it may only follow from the first fault
   }
   if (!unsolved_.empty()) throw Error(ErrorCode::kUnsolved, first_unsolved_, std::move(unsolved_));
-  if (!request_.nested) check(program_.graph);
+  if (!request_.nested) {
+    add_guards();
+    check(program_.graph);
+  }
   program_.symbols_met = new_symbols_;
   return std::move(program_);
 }
@@ -64,6 +68,7 @@ void ProgramBuilder::add_inputs() {
     graph().inputs.push_back(id);
     functional_.define_root(v, id);
     if (!spec.solved) set_open_shape(id, v);
+    shapes_[v] = graph().values[id].shape;
   }
   if (request_.nested) {
     graph().symbol_sources.resize(pool().symbols().size());
@@ -76,6 +81,9 @@ void ProgramBuilder::add_operator() {
   const OpRecord& record = run_.ops[op_];
   const OpDef& def = vocabulary_.ops[record.op];
   hints_.clear();
+  constants_.clear();
+  call_numbers_.clear();
+  add_call_numbers(0);
   if (def.name == kLoopOp) return add_loop(record);
   if (folds(record, def)) return;
 
@@ -97,6 +105,7 @@ void ProgramBuilder::add_operator() {
       }
     }
     node.args.push_back(read_item(at, name));
+    if (k == 0) add_scaled_hints(record, def);
   }
   if (def.name.starts_with("aten.as_strided")) add_strides(record, node);
   if (reads_value(record, node)) return;
@@ -105,6 +114,20 @@ void ProgramBuilder::add_operator() {
     add_write(std::move(node), written);
   } else {
     add_results(record, std::move(node));
+  }
+}
+
+// interpolate(x, scale_factor=0.37) computes its sizes below Python: the factors come with them.
+void ProgramBuilder::add_scaled_hints(const OpRecord& record, const OpDef& def) {
+  if (def.name.find("upsample_") == std::string::npos) return;
+  const std::vector<Expr> sizes = hints_;
+  for (std::uint32_t k = 0; k < record.item_count; ++k) {
+    const Item& item = run_.items[record.items + k];
+    if (item.kind != ItemKind::kFloat) continue;
+    for (const Expr e : sizes) {
+      const Expr scaled = pool().real_op(ExprKind::kRealMul, e, pool().real(item.f));
+      hints_.insert(hints_.begin(), pool().rounded(ExprKind::kTrunc, scaled));
+    }
   }
 }
 
@@ -154,7 +177,7 @@ void ProgramBuilder::add_write(Node node, const std::vector<RunValue>& written) 
 void ProgramBuilder::add_results(const OpRecord& record, Node node) {
   for (const Arg& arg : node.args) add_int_hints(arg);
   for (const Expr e : size_hints(pool(), graph(), node)) hints_.insert(hints_.begin(), e);
-  const std::vector<Expr> known = indexed_shape(graph(), node);
+  const std::vector<Expr> known = known_shape(pool(), graph(), node);
   std::vector<RunValue> made;
   for (std::uint32_t k = 0; k < record.result_count; ++k) {
     const Item& item = run_.items[record.results + k];
@@ -170,6 +193,7 @@ void ProgramBuilder::add_results(const OpRecord& record, Node node) {
     set_shape(node.outputs.back(), v, data ? &*data : nullptr, known);
     made.push_back(v);
   }
+  add_count_guard(node, made.size());
   graph().nodes.push_back(std::move(node));
   const std::size_t index = graph().nodes.size() - 1;
   for (std::size_t k = 0; k < made.size(); ++k) {
@@ -182,6 +206,23 @@ void ProgramBuilder::add_results(const OpRecord& record, Node node) {
       functional_.define_root(v, graph().nodes[index].outputs[k]);
     }
   }
+}
+
+// split(20) makes as many parts as a size says: a question that PyTorch asks for the model.
+void ProgramBuilder::add_count_guard(const Node& node, std::size_t count) {
+  if (request_.nested || request_.rolled != nullptr || node.op != "aten.split.Tensor") return;
+  if (node.args.size() < 3 || node.args[1].kind != ArgKind::kInt) return;
+  const std::vector<Expr>& shape = graph().values[node.args[0].value].shape;
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  const std::int64_t dim = node.args[2].expr->value;
+  if (!is_const(node.args[2].expr) || dim < -rank || dim >= rank) return;
+  const Expr size = shape[static_cast<std::size_t>(dim < 0 ? dim + rank : dim)];
+  if (is_const(node.args[1].expr, 0)) return;
+  const Expr parts = pool().max(pool().ceildiv(size, node.args[1].expr), pool().constant(1));
+  if (is_const(parts)) return;
+  program_.guards.push_back({Compare::kEqual, true, parts,
+                             pool().constant(static_cast<std::int64_t>(count)),
+                             std::string(node.module), std::string(node.source)});
 }
 
 void ProgramBuilder::add_int_hints(const Arg& arg) {
@@ -197,13 +238,15 @@ void ProgramBuilder::set_shape(ValueId id, RunValue v, const DataSize* data,
     for (const Run* run : request_.runs) seen.push_back(run->dim(v, axis));
     if (data != nullptr && axis == data->axis) {
       shape.push_back(data_symbol(*data, seen, id, axis));
-    } else if (known.size() == run_.values[v].rank && solver_.values_of(known[axis]) == seen) {
+    } else if (known.size() == run_.values[v].rank && known[axis] != nullptr &&
+               explains(known[axis], seen)) {
       shape.push_back(known[axis]);
     } else {
       shape.push_back(solve_int(seen, "size " + std::to_string(axis) + " of the result"));
     }
     if (!is_const(shape.back())) sizes_.try_emplace(std::move(seen), shape.back());
   }
+  shapes_[v] = shape;
   graph().values[id].shape = std::move(shape);
 }
 
@@ -308,6 +351,7 @@ Program build_program(const ProgramRequest& request) {
   ProgramRequest again = request;
   again.vocabulary = &rolled->vocabulary;
   again.rolled = &*rolled;
+  again.recorded = request.runs;
   again.runs.clear();
   for (const Run& run : rolled->runs) again.runs.push_back(&run);
   Program program = ProgramBuilder(again).build();

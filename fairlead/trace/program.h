@@ -8,6 +8,7 @@
 
 #include "fairlead/graph/graph.h"
 #include "fairlead/symbol/solve.h"
+#include "fairlead/trace/guard.h"
 #include "fairlead/trace/run.h"
 
 namespace fairlead {
@@ -38,19 +39,43 @@ struct ProgramRequest {
   // What the model writes to inputs and buffers becomes further outputs, listed in
   // Program::targets.
   bool keep_writes = false;
-  const Rolled* rolled = nullptr;  // where loops were rolled: their steps
-  bool nested = false;             // the steps of a loop: symbols come from the graph around it
-  int first_symbol = 0;            // the number of the first symbol that is met
+  const Rolled* rolled = nullptr;         // where loops were rolled: their steps
+  std::vector<const Run*> recorded = {};  // then: the runs as they were recorded
+  bool nested = false;   // the steps of a loop: symbols come from the graph around it
+  int first_symbol = 0;  // the number of the first symbol that is met
+};
+
+// An integer that nothing remembered and no rule gives: what was found fits the runs, and no more
+// is known of it.
+struct Fitted {
+  Expr expr = nullptr;
+  std::string what;  // "size 1 of the result"
+  std::string op;
+  std::string module;
+  std::string source;
+};
+
+// The questions of one run in order, and its sizes by symbol.
+struct GuardPath {
+  struct Step {
+    std::size_t guard;
+    bool answer;
+  };
+  std::vector<Step> steps;
+  std::vector<std::int64_t> setting;
 };
 
 struct Program {
   Graph graph;
+  std::vector<ProgramGuard> guards;
+  std::vector<GuardPath> paths;  // the runs, each way once
   std::vector<Assumption> assumptions;
   std::vector<std::string> written_inputs;  // inputs and buffers that the model writes
   std::vector<ValueId> targets;  // the inputs and constants that the last outputs are written to
-  std::size_t ambiguous = 0;     // integers with a second simple answer
-  std::size_t fragile = 0;       // integers whose answer rounds or bounds: few runs fit many such
-  int symbols_met = 0;           // sizes that data decides and values read, so far
+  std::vector<Fitted> fitted;
+  std::size_t ambiguous = 0;  // integers with a second simple answer
+  std::size_t fragile = 0;    // integers whose answer rounds or bounds: few runs fit many such
+  int symbols_met = 0;        // sizes that data decides and values read, so far
 };
 
 // Throws Error(kDiverged) where the runs are not one program, Error(kUnsolved) where an integer or

@@ -32,10 +32,25 @@ void ProgramBuilder::note_unsolved(const std::string& sentence, std::string_view
   detail.values = std::move(values);
 }
 
-// In this order: a size of the operator's own inputs, a size of any value made before, a search.
-Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::string_view what) {
+// In this order: what the number remembers, a size of the operator's own inputs, a size of any
+// value made before, a search.
+Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::string_view what,
+                               std::uint32_t at) {
+  if (at != kNowhere) {
+    if (const Expr known = remembered(at, observed); known != nullptr) return known;
+  }
   if (std::all_of(observed.begin(), observed.end(),
                   [&](std::int64_t v) { return v == observed[0]; })) {
+    // A size that happened not to vary (a value that was read, a bound) goes on being one.
+    if (at == kNowhere &&
+        std::find(constants_.begin(), constants_.end(), observed[0]) == constants_.end()) {
+      for (const Expr hint : hints_) {
+        if (explains(hint, observed)) return hint;
+      }
+      // 0 and 1 are what operators make of anything.
+      const bool follows = !hints_.empty() && std::abs(observed[0]) > 1;
+      if (follows) note_fitted(pool().constant(observed[0]), what);
+    }
     return pool().constant(observed[0]);
   }
   for (const Expr hint : hints_) {
@@ -61,9 +76,22 @@ Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::s
     // What follows from it is explained by it: only the roots are named.
     return new_symbol("unsolved", SymbolKind::kData, observed);
   }
-  if (solution.ambiguous()) ++program_.ambiguous;
+  note_fitted(solution.expr, what);
+  if (solution.ambiguous()) {
+    ++program_.ambiguous;
+    if (!request_.nested) add_rival(solution.expr, solution.other);
+  }
   if (!request_.nested && rounds(solution.expr)) ++program_.fragile;
   return solution.expr;
+}
+
+void ProgramBuilder::note_fitted(Expr e, std::string_view what) {
+  constexpr std::size_t kMostNoted = 100;
+  if (request_.nested || op_ >= run_.ops.size() || program_.fitted.size() >= kMostNoted) return;
+  const OpRecord& record = run_.ops[op_];
+  program_.fitted.push_back({e, std::string(what), vocabulary_.ops[record.op].name,
+                             vocabulary_.strings[record.module],
+                             vocabulary_.strings[record.source]});
 }
 
 Arg ProgramBuilder::read_item(std::uint32_t& at, const std::string& name) {
@@ -78,7 +106,7 @@ Arg ProgramBuilder::read_item(std::uint32_t& at, const std::string& name) {
       break;
     case ItemKind::kInt:
       arg.kind = ArgKind::kInt;
-      arg.expr = solve_int(over_runs(at, false, [](const Item& i) { return i.i; }), name);
+      arg.expr = solve_int(over_runs(at, false, [](const Item& i) { return i.i; }), name, at);
       break;
     case ItemKind::kFloat:
       read_float(at, name, arg);
@@ -119,6 +147,11 @@ Arg ProgramBuilder::read_item(std::uint32_t& at, const std::string& name) {
 void ProgramBuilder::read_float(std::uint32_t at, const std::string& name, Arg& arg) {
   const auto seen = over_runs(at, false, [](const Item& i) { return i.f; });
   arg.kind = ArgKind::kFloat;
+  if (const Expr known = remembered_real(at, seen); known != nullptr) {
+    arg.number = 1;
+    arg.expr = known;
+    return;
+  }
   arg.number = seen[0];
   const bool constant = std::all_of(seen.begin(), seen.end(), [&](double v) {
     return v == seen[0] || (v != v && seen[0] != seen[0]);
@@ -170,12 +203,14 @@ ValueId ProgramBuilder::read_value(RunValue v) {
 }
 
 void ProgramBuilder::add_hint(Expr e) {
+  if (is_const(e)) constants_.push_back(e->value);
   if (!is_const(e) && std::find(hints_.begin(), hints_.end(), e) == hints_.end())
     hints_.push_back(e);
 }
 
 void ProgramBuilder::add_constant(RunValue v) {
-  functional_.define_root(v, constant_value(graph(), request_.runs, v, solver_, where()));
+  functional_.define_root(
+      v, constant_value(graph(), request_.runs, v, solver_, call_numbers_, where()));
 }
 
 }  // namespace fairlead

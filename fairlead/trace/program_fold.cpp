@@ -29,6 +29,10 @@ bool ProgramBuilder::folds(const OpRecord& record, const OpDef& def) {
       if (!is_constant(v)) return false;
     } else if (item.kind == ItemKind::kInt || item.kind == ItemKind::kBool) {
       const auto seen = over_runs(at, false, [](const Item& i) { return i.i; });
+      if (item.kind == ItemKind::kInt) {
+        const Expr known = remembered(at, seen);  // a value that was read may not have varied
+        if (known != nullptr && !is_const(known)) return false;
+      }
       for (const std::int64_t value : seen) {
         if (value != item.i) return false;
       }

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -59,11 +61,13 @@ class ProgramBuilder {
   void add_inputs();
   void add_operator();
   void add_strides(const OpRecord& record, Node& node);
+  void add_scaled_hints(const OpRecord& record, const OpDef& def);
   [[nodiscard]] static RunValue written_argument(const Item& item, const OpDef& def,
                                                  const Node& node);
   void add_write(Node node, const std::vector<RunValue>& written);
   void add_results(const OpRecord& record, Node node);
   void add_int_hints(const Arg& arg);
+  void add_count_guard(const Node& node, std::size_t count);
   void set_shape(ValueId id, RunValue v, const DataSize* data, const std::vector<Expr>& known = {});
   void set_open_shape(ValueId id, RunValue v);
   Expr data_symbol(const DataSize& data, const std::vector<std::int64_t>& seen, ValueId id,
@@ -84,13 +88,46 @@ class ProgramBuilder {
 
   // ---- arguments ------------------------------------------------------------------------------
 
-  Expr solve_int(const std::vector<std::int64_t>& observed, std::string_view what);
+  Expr solve_int(const std::vector<std::int64_t>& observed, std::string_view what,
+                 std::uint32_t at = kNowhere);
+  static constexpr std::uint32_t kNowhere = UINT32_MAX;
+  void note_fitted(Expr e, std::string_view what);
   Arg read_item(std::uint32_t& at, const std::string& name);
   void read_float(std::uint32_t at, const std::string& name, Arg& arg);
   std::optional<FloatSolution> solve_fraction(const std::vector<double>& seen);
   ValueId read_value(RunValue v);
   void add_hint(Expr e);
   void add_constant(RunValue v);
+
+  // ---- numbers that remember -------------------------------------------------------------------
+
+  // What node `id` of run `r` is; null where it has no expression.
+  Expr carried(std::size_t r, CarryId id);
+  Expr translate(std::size_t r, const Carry& node);
+  Expr shape_at(RunValue v, int axis);
+  // Expressions of the numbers that led to the operator at hand, in run `r`.
+  void add_call_numbers(std::size_t r);
+  // What the number at an argument was computed from; null where it forgot.
+  Expr remembered(std::uint32_t at, const std::vector<std::int64_t>& observed);
+  [[nodiscard]] std::vector<CarryId> number_ids(std::uint32_t offset, int k) const;
+  // One expression for the nodes of all runs: theirs, a min or a max, or a choice by guards.
+  Expr unified(const std::vector<CarryId>& ids, const std::vector<std::int64_t>& observed);
+  void follow_ways();
+  Expr by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs,
+              std::size_t at);
+  Expr either(const ProgramGuard& asked, Expr a, Expr b);
+  void add_rival(Expr chosen, Expr other);
+  void add_choices(Expr found, const std::vector<Expr>& by_run,
+                   const std::vector<std::int64_t>& observed);
+  Expr remembered_real(std::uint32_t at, const std::vector<double>& observed);
+  [[nodiscard]] bool explains(Expr e, const std::vector<std::int64_t>& observed);
+  void find_read_uses();
+  Expr counted(const std::vector<std::int64_t>& observed);
+  [[nodiscard]] const Run& recorded(std::size_t r) const {
+    return request_.recorded.empty() ? *request_.runs[r] : *request_.recorded[r];
+  }
+  [[nodiscard]] bool forgot() const;
+  void add_guards();
 
   // ---- constants ------------------------------------------------------------------------------
 
@@ -106,6 +143,26 @@ class ProgramBuilder {
   void read_flag(const Node& node, const std::vector<std::int64_t>& seen);
   [[nodiscard]] bool tainted_args() const;
 
+  static constexpr std::size_t kLongestWay = 400;
+  struct Way {
+    struct Step {
+      ProgramGuard guard;
+      bool answer;
+    };
+    std::vector<Step> steps;
+    std::set<std::tuple<Compare, Expr, Expr>> seen;
+    std::size_t next = 0;  // the first guard of the run that was not looked at
+  };
+  std::vector<Way> ways_;  // by run
+  struct Translated {
+    std::vector<Expr> nodes;  // by CarryId, as far as they were needed
+  };
+  std::vector<Translated> translated_;                      // by run
+  std::unordered_map<RunValue, std::vector<Expr>> shapes_;  // of values that were made
+  std::map<std::pair<CarryId, CarryId>, Expr> reads_;  // by operator and number among its results
+  std::map<std::pair<CarryId, CarryId>, bool> used_reads_;
+  std::vector<Expr> call_numbers_;  // of the operator at hand
+
   const ProgramRequest& request_;
   const Vocabulary& vocabulary_;
   const Run& run_;
@@ -114,6 +171,7 @@ class ProgramBuilder {
   Functional functional_;
   std::vector<bool> written_;
   std::vector<Expr> hints_;
+  std::vector<std::int64_t> constants_;  // sizes and numbers of the operator at hand that are fixed
   std::map<ValueId, Expr> counted_;
   std::unordered_map<Expr, std::vector<std::int64_t>> values_;  // of hints, by run
   std::map<std::vector<std::int64_t>, Expr> sizes_;  // sizes of values, by their observed values

@@ -112,7 +112,14 @@ void ProgramBuilder::add_loop(const OpRecord& record) {
   node.op = kLoopOp;
   node.module = graph().keep(vocabulary_.strings[record.module]);
   node.source = graph().keep(vocabulary_.strings[record.source]);
-  const Arg steps = read_item(at, "steps");
+  Arg steps;
+  steps.kind = ArgKind::kInt;
+  steps.expr = counted(over_runs(at, false, [](const Item& i) { return i.i; }));
+  if (steps.expr != nullptr) {
+    ++at;
+  } else {
+    steps = read_item(at, "steps");
+  }
   std::vector<RunValue> outside;
   std::vector<ValueId> invariants;
   ++at;  // the list

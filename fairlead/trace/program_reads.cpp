@@ -1,5 +1,6 @@
 // Values that the model read from tensors: symbols where they vary, assumptions where they do not.
 #include <algorithm>
+#include <bit>
 #include <type_traits>
 
 #include "fairlead/trace/program_impl.h"
@@ -11,6 +12,18 @@ void ProgramBuilder::read_number(const Node& node, const std::vector<T>& seen,
                                  std::int64_t element) {
   const ValueId from = node.args.empty() ? kNoValue : node.args[0].value;
   const bool varies = std::any_of(seen.begin(), seen.end(), [&](T v) { return v != seen[0]; });
+  const std::pair place{static_cast<CarryId>(op_), static_cast<CarryId>(element)};
+  // A number that the model computes with is a symbol, whether or not it varied so far.
+  if (tainted_args() && from != kNoValue && used_reads_.contains(place)) {
+    std::vector<std::int64_t> bits;
+    for (const T v : seen) bits.push_back(std::bit_cast<std::int64_t>(v));
+    constexpr bool kIsInteger = std::is_same_v<T, std::int64_t>;
+    const Expr symbol =
+        new_symbol("read", kIsInteger ? SymbolKind::kRead : SymbolKind::kReadReal, bits);
+    graph().symbol_sources[symbol->value] = {from, static_cast<int>(element)};
+    reads_[place] = symbol;
+    return;
+  }
   if (!varies) {
     if (tainted_args()) {
       program_.assumptions.push_back(
@@ -21,9 +34,15 @@ void ProgramBuilder::read_number(const Node& node, const std::vector<T>& seen,
     return;
   }
   if constexpr (std::is_same_v<T, std::int64_t>) {
-    if (!tainted_args() && solver_.solve(seen, hints_).found()) return;
+    if (!tainted_args()) {
+      if (const Solution found = solver_.solve(seen, hints_); found.found()) {
+        reads_[place] = found.expr;
+        return;
+      }
+    }
     const Expr symbol = new_symbol("read", SymbolKind::kRead, seen);
     graph().symbol_sources[symbol->value] = {from, static_cast<int>(element)};
+    reads_[place] = symbol;
   }
 }
 
@@ -58,6 +77,14 @@ void ProgramBuilder::read_flag(const Node& node, const std::vector<std::int64_t>
                                   std::string("read ") + (seen[0] != 0 ? "True" : "False") +
                                       " from a tensor in every run and may go by it",
                                   std::string(node.module), std::string(node.source)});
+  if (request_.nested || request_.rolled != nullptr || node.args.empty() ||
+      node.args[0].kind != ArgKind::kValue) {
+    return;
+  }
+  const Expr symbol = new_symbol("read", SymbolKind::kRead, seen);
+  graph().symbol_sources[symbol->value] = {node.args[0].value, 0};
+  program_.guards.push_back({Compare::kEqual, true, symbol, pool().constant(seen[0]),
+                             std::string(node.module), std::string(node.source)});
 }
 
 bool ProgramBuilder::tainted_args() const {

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "fairlead/base/dtype.h"
+#include "fairlead/trace/carried.h"
 
 namespace fairlead {
 
@@ -33,6 +34,7 @@ enum class ItemKind : std::uint8_t {
 
 struct Item {
   ItemKind kind = ItemKind::kNone;
+  CarryId carried = kNoCarry;  // kInt, kFloat: the node of the number, where it remembered
   union {
     std::int64_t i = 0;
     double f;
@@ -65,6 +67,9 @@ struct OpRecord {
   std::uint32_t result_count = 0;
   std::uint32_t module = 0;  // string ids
   std::uint32_t source = 0;
+  // The numbers that the call in Python had which led to this operator: in Run::call_numbers.
+  std::uint32_t call_numbers = 0;
+  std::uint32_t call_count = 0;
 };
 
 enum class Origin : std::uint8_t { kInput, kConstant, kOperator };
@@ -106,6 +111,12 @@ struct Run {
   std::vector<RunConstant> constants;
   std::vector<RunValue> inputs;
   std::vector<RunValue> outputs;
+  std::vector<Carry> carried;
+  std::vector<Guard> guards;
+  std::vector<CarryId> call_numbers;
+  std::vector<CarryId> ranges;  // range(n), in the order of the calls: the node of n
+  // Operators before the first number that went where no memory is kept (range(n), a table by n).
+  std::size_t forgot_at = SIZE_MAX;
   // Strides (in elements) and offset of values that an operator reads as raw storage (as_strided).
   std::unordered_map<RunValue, std::vector<std::int64_t>> strides;
   // Results that no input decides, kept so that they can become constants: value -> bytes.

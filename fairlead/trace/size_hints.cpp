@@ -218,14 +218,90 @@ std::vector<Expr> index_shape(const Graph& graph, const Node& node) {
   return shape;
 }
 
+// slice.Tensor(self, dim, start, end, step): places count from the end where they are negative, and
+// are cut to the dimension.
+std::vector<Expr> sliced_shape(ExprPool& pool, std::vector<Expr> shape, const Node& node) {
+  if (node.args.size() < 5 || node.args[1].kind != ArgKind::kInt || !is_const(node.args[1].expr)) {
+    return {};
+  }
+  Expr& size = shape.at(axis_of(node.args[1], shape.size()));
+  const Expr zero = pool.constant(0),
+             step = node.args[4].kind == ArgKind::kInt ? node.args[4].expr : pool.constant(1);
+  if (!is_const(step) || step->value < 1) return {};
+  const auto place = [&](const Arg& arg, Expr otherwise) {
+    if (arg.kind != ArgKind::kInt) return otherwise;
+    Expr e = arg.expr;
+    if (is_const(e, 0)) return zero;
+    if (is_const(e) && e->value > (std::int64_t{1} << 40)) return size;
+    if (is_const(e) && e->value < 0) return pool.max(pool.add(size, e), zero);
+    if (!pool.may_be_negative(pool.neg(e))) return pool.max(pool.add(size, e), zero);
+    if (pool.may_be_negative(e)) {
+      e = pool.max(pool.add(e, pool.mul(size, pool.less(e, zero))), zero);
+    }
+    return is_const(e, 1) ? e : pool.min(e, size);  // sizes are 1 or more
+  };
+  const Expr start = place(node.args[2], zero), end = place(node.args[3], size);
+  const Expr length = is_const(start, 0) ? end : pool.max(pool.sub(end, start), zero);
+  size = pool.ceildiv(length, step);
+  return shape;
+}
+
+// cat(tensors, dim): the sum there, as elsewhere otherwise; a tensor of shape [0] is passed over.
+std::vector<Expr> joined_shape(ExprPool& pool, const Graph& graph, const Node& node) {
+  std::vector<Expr> joined;
+  for (const Arg& item : node.args[0].items) {
+    if (item.kind != ArgKind::kValue) return {};
+    const std::vector<Expr>& own = graph.values[item.value].shape;
+    if (own.size() == 1 && is_const(own[0], 0)) continue;
+    if (joined.empty()) {
+      joined = own;
+      continue;
+    }
+    if (own.size() != joined.size() || node.args[1].kind != ArgKind::kInt) return {};
+    Expr& size = joined.at(axis_of(node.args[1], joined.size()));
+    size = pool.add(size, own.at(axis_of(node.args[1], own.size())));
+  }
+  return joined;
+}
+
+// constant_pad_nd(self, pad): pairs of paddings from the last dimension on
+std::vector<Expr> padded_shape(ExprPool& pool, std::vector<Expr> shape, const Arg& pads) {
+  if (pads.items.size() > 2 * shape.size() || pads.items.size() % 2 != 0) return {};
+  for (std::size_t k = 0; k < pads.items.size(); ++k) {
+    if (pads.items[k].kind != ArgKind::kInt) return {};
+    Expr& size = shape[shape.size() - 1 - k / 2];
+    size = pool.add(size, pads.items[k].expr);
+  }
+  return shape;
+}
+
+// repeat(self, repeats): new dimensions in front
+std::vector<Expr> repeated_shape(ExprPool& pool, const std::vector<Expr>& shape,
+                                 const Arg& repeats) {
+  std::vector<Expr> repeated;
+  const std::size_t more = repeats.items.size() - std::min(shape.size(), repeats.items.size());
+  for (std::size_t k = 0; k < repeats.items.size(); ++k) {
+    if (repeats.items[k].kind != ArgKind::kInt) return {};
+    const Expr times = repeats.items[k].expr;
+    repeated.push_back(k < more ? times : pool.mul(shape[k - more], times));
+  }
+  return repeated;
+}
+
 }  // namespace
 
-std::vector<Expr> indexed_shape(const Graph& graph, const Node& node) {
+std::vector<Expr> known_shape(ExprPool& pool, const Graph& graph, const Node& node) {
   const auto shape = [&](std::size_t k) { return graph.values[node.args[k].value].shape; };
   const auto is_value = [&](std::size_t k) {
     return node.args.size() > k && node.args[k].kind == ArgKind::kValue;
   };
+  if (node.op == "aten.cat.default") return joined_shape(pool, graph, node);
   if (!is_value(0)) return {};
+  if (node.op == "aten.constant_pad_nd.default" || node.op == "aten.pad.default") {
+    return padded_shape(pool, shape(0), node.args[1]);
+  }
+  if (node.op == "aten.slice.Tensor") return sliced_shape(pool, shape(0), node);
+  if (node.op == "aten.repeat.default") return repeated_shape(pool, shape(0), node.args[1]);
   if (node.op == "aten.index.Tensor") return index_shape(graph, node);
   if (node.op == "aten.gather.default" && is_value(2)) return shape(2);
   if (node.op == "aten.index_select.default" && is_value(2) && !shape(0).empty()) {

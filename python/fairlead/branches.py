@@ -22,7 +22,7 @@ from fairlead.fixes import changed, places_of, reason_of, setting_of
 from fairlead.generation_step import next_call
 from fairlead.inputs import Call, with_other_tensors
 
-MOST_PROGRAMS = 4
+MOST_PROGRAMS = 6
 
 
 @dataclass
@@ -57,12 +57,7 @@ class Branches:
     def open(self) -> bool:
         """Whether one more may be tried."""
         options = self.root.options
-        return (
-            self.root.several
-            and options["dynamic_shapes"] is None
-            and not options["strict"]
-            and len(self.held) + 1 < MOST_PROGRAMS
-        )
+        return self.root.several and not options["strict"] and len(self.held) + 1 < MOST_PROGRAMS
 
     def first_time(self, job: Any, places: list[tuple[int, int]], side: str) -> bool:
         own = self.branch_of(job)
@@ -135,6 +130,31 @@ class Branches:
         branch.above, branch.symbol = True, symbol
         branch.job.fixes.minimum.update(dict.fromkeys(places, most + 1))
         return True
+
+    def aside(self, job: Any, setting: list[int], words: str, why: str) -> bool:
+        """A branch from an example at which a guard has the other answer; False where there is none to try."""
+        key = (job, words)
+        own = self.branch_of(job)
+        if key in self.tried or (own is not None and own.step):
+            return False
+        self.tried.add(key)
+        sizes = job.probed.sizes_at(setting)
+        if any(other.solved is not None and other is not job and not other.parting(sizes) for other in self.jobs):
+            return True  # the file holds that program
+
+        def refuse(cause: str) -> None:
+            job.fixes.notes.append(f"the file refuses {words}: {why}; {cause}")
+
+        # A call of the user's that goes the same way is a better example than one that is made up.
+        given = next((c for c in self.root.calls if self.goes_aside(job, c)), None)
+        if given is None:
+            self.add(job, setting, [], False, words, why, refuse)
+        else:
+            self.append(job.branch(given, [], fixed=False), words, why, [], refuse)
+        return True
+
+    def goes_aside(self, job: Any, call: Call) -> bool:
+        return call is not self.root.call and bool(job.parting([list(t.shape) for t in call.tensors], call))
 
     def at_example(self, job: Any, ones: list[int], reason: str) -> bool:
         """The example has sizes of 1 and larger ones are another program: its own is a branch of the larger one."""

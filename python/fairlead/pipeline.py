@@ -16,9 +16,10 @@ from fairlead import _core
 from fairlead.boundaries import Boundaries, is_branch
 from fairlead.branches import Branches, ones_in, shown
 from fairlead.contract import Contract, merged
-from fairlead.dynamic_shapes import limit, requests
+from fairlead.dynamic_shapes import AUTO, DYNAMIC, limit, requests
 from fairlead.exported_program import ProgramExport, check_tracer, is_program
 from fairlead.fixes import Fixes, places_of, reason_of
+from fairlead.guards import Guards
 from fairlead.inputs import Call, base_call, constants, normalise, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.session import DTYPES, RecordingSession
@@ -158,6 +159,14 @@ def target_of(path: Any) -> type[_Export]:
     return _Export
 
 
+def is_open(expression: str) -> bool:
+    return not expression.lstrip("-").isdigit()
+
+
+def fitted_words(expression: str, what: str, op: str) -> str:
+    return f"{what} of {op} is taken to be {expression}, which fits every run"
+
+
 def locals_of(values: dict) -> dict:
     names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
              "allow_random", "max_size", "optimize", "notes", "shared_weights")  # fmt: skip
@@ -173,7 +182,7 @@ class Solved:
     count: int  # recorded operators
 
 
-class _Export(Solving, Boundaries):
+class _Export(Solving, Boundaries, Guards):
     def __init__(self, model, inputs, path: str | os.PathLike, options: dict, progress: Progress):
         self.model, self.inputs, self.path, self.options, self.progress = model, inputs, path, options, progress
         self.staged = None  # files without their final name: whatever happens, they are discarded
@@ -186,6 +195,8 @@ class _Export(Solving, Boundaries):
         self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
         self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
         self.parted_at: dict[tuple[int, int], int] = {}  # (leaf, axis) -> a size at which the model executes another
+        self.required: dict[str, str] = {}  # guards that the file requires, and what is otherwise
+        self.crossed: list[tuple[int, list[int]]] = []  # runs from the other side of guards, and their sizes
         self.solved: Solved | None = None
         self.keeps_probed = False  # what was learnt does not ask for another probing
         self.parent: _Export | None = None  # of a branch: the export whose program it parts from
@@ -341,6 +352,7 @@ class _Export(Solving, Boundaries):
         """Probes, records and solves the program of the call at hand."""
         if not self.keeps_probed:
             self.probed = None
+            self.required, self.crossed = {}, []
             if self.session is None:
                 self.session = RecordingSession(self.model, self.rolls, self.flags)
             with self.progress.stage("probe", "probing which dimensions may vary"):
@@ -357,7 +369,10 @@ class _Export(Solving, Boundaries):
         count = session.core.op_count(probed.runs[0])
         with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"), session:
             names = self.names(session, probed)
-            self.solved = Solved(self.program(session, probed, names), names, count)
+            program = self.program(session, probed, names)
+        with self.progress.stage("solve", "asking what else the model would do"):
+            program = self.settle_guards(program, lambda: self.program(session, probed, names))
+        self.solved = Solved(program, names, count)
 
     def limit_sizes(self) -> None:
         asked = self.options.get("max_size") or {}
@@ -478,6 +493,8 @@ class _Export(Solving, Boundaries):
                 )
             self.input_names = given
         asked = requests(call, self.options["dynamic_shapes"])
+        if self.parent is not None:  # what is asked of the file is not asked of each of its programs
+            asked = [[(AUTO if kind == DYNAMIC else kind, *rest) for kind, *rest in leaf] for leaf in asked]
         self.fixes.apply(asked)
         ordered = [call] + [c for c in calls if c is not call]
         sizes = [[list(t.shape) for t in c.tensors] for c in ordered]
@@ -560,7 +577,10 @@ class _Export(Solving, Boundaries):
                     "branches": (fixed.leaf, fixed.axis) in self.fixes.fixed or is_branch(fixed.reason),
                 }
             )  # fmt: skip
-        contract.assumptions = merged(program.assumptions)
+        fitted = [row for job in self.branching.jobs for row in job.solved.program.fitted]
+        contract.assumptions = merged(
+            [*program.assumptions, *(("fitted", fitted_words(*row[:3]), *row[3:]) for row in fitted if is_open(row[0]))]
+        )
         contract.ignored = list(program.ignored_inputs)
         contract.written = list(program.written_inputs)
         contract.notes += [

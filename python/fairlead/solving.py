@@ -33,6 +33,7 @@ class Solving:
     looked_at: Runs
     input_names: list[str]
     keep_writes: bool
+    crossed: list[tuple[int, list[int]]]
 
     def runs(self, session: RecordingSession, probed) -> Runs:
         """The runs to solve: those of the probing, those of further calls with their values, and those at settings
@@ -51,6 +52,9 @@ class Solving:
                 settings.append(changed(probed.run_values[0], k, most))
         for setting in settings:
             self.add_run(session, runs, setting, self.tensors_at(probed.sizes_at(setting)))
+        for number, setting in self.crossed:
+            runs.numbers.append(number)
+            runs.values.append(setting)
         return runs
 
     def with_other_values(self, session: RecordingSession, probed, runs: Runs) -> Runs:
@@ -108,7 +112,8 @@ class Solving:
             if program.fragile:
                 runs = self.at_more_sizes(session, probed, runs)
                 program = solved(runs)
-        if not any(kind == "read" for kind, *_ in program.assumptions):
+        asks = any(kind == "value" for *_, kind in program.guards)
+        if not asks and not any(kind == "read" for kind, *_ in program.assumptions):
             return program
         more = self.with_other_values(session, probed, runs)
         if len(more.numbers) == len(runs.numbers):

@@ -12,6 +12,7 @@
 #include <map>
 
 #include "fairlead/base/error.h"
+#include "fairlead/experiment/guards.h"
 #include "fairlead/graph/join.h"
 #include "fairlead/onnx/lowering.h"
 #include "fairlead/onnx/shared_weights.h"
@@ -43,7 +44,7 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
                                      bool keep_writes) {
   ProgramRequest request;
   request.vocabulary = &recorder.vocabulary();
-  for (const int run : runs) request.runs.push_back(&recorder.run(run));
+  for (const int run : runs) request.runs.push_back(&recorder.run_at(run));
   request.pool = std::make_shared<ExprPool>();
   for (const std::string& name : symbols) (void)request.pool->symbol(name);
   request.symbols = symbol_values;
@@ -63,6 +64,26 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
     remove_dead_code(handle->program.graph);
   }
   return handle;
+}
+
+// "size", "value": the model asked about it; "key": it was a key; "rival": ours, see guard.h
+std::string kind_of(const ExprPool& pool, const ProgramGuard& guard) {
+  if (guard.rival) return "rival";
+  if (guard.right == nullptr) return "key";
+  for (const Expr e : {guard.left, guard.right}) {
+    for (const SymbolId id : pool.symbols_of(e)) {
+      if (pool.symbols()[id].kind != SymbolKind::kSize) return "value";
+    }
+  }
+  return "size";
+}
+
+using RangeTuple = std::tuple<std::int64_t, std::int64_t>;  // min, max
+
+std::vector<Flip> guard_flips(const ProgramHandle& h, const std::vector<RangeTuple>& symbols) {
+  std::vector<SymbolRange> ranges;
+  for (const auto& [min, max] : symbols) ranges.push_back({min, max});
+  return flips(h.program, ranges);
 }
 
 // What the model returns; what it writes besides stands behind that.
@@ -100,7 +121,8 @@ nb::list ignored_inputs(const ProgramHandle& h) {
   // Values that the model read decide sizes.
   for (std::size_t k = 0; k < graph.symbol_sources.size(); ++k) {
     const SymbolSource& source = graph.symbol_sources[k];
-    if (source.value != kNoValue && graph.pool->symbols()[k].kind == SymbolKind::kRead) {
+    const SymbolKind kind = graph.pool->symbols()[k].kind;
+    if (source.value != kNoValue && (kind == SymbolKind::kRead || kind == SymbolKind::kReadReal)) {
       used[source.value] = true;
     }
   }
@@ -234,6 +256,39 @@ void init_export(nb::module_& m) {
             });
             return list;
           })
+      .def_prop_ro("guards",
+                   [](const ProgramHandle& h) {
+                     nb::list list;
+                     for (const ProgramGuard& g : h.program.guards) {
+                       list.append(nb::make_tuple(words_of(*h.program.graph.pool, g), g.source,
+                                                  kind_of(*h.program.graph.pool, g)));
+                     }
+                     return list;
+                   })
+      .def("flips", &guard_flips, "symbols"_a,
+           "The other sides of guards, with (min, max) of sizes.")
+      .def(
+          "require", [](ProgramHandle& h, const Flip& flip) { return require(h.program, flip); },
+          "flip"_a, "Has the file refuse the sizes that a flip leads to; in words.")
+      .def_prop_ro(
+          "fitted",
+          [](const ProgramHandle& h) {
+            nb::list list;
+            for (const Fitted& f : h.program.fitted) {
+              list.append(nb::make_tuple(h.program.graph.pool->to_string(f.expr), f.what, f.op,
+                                         f.module, f.source));
+            }
+            return list;
+          },
+          "Integers that fit the runs: (expression, what, operator, module, source).")
+      .def_prop_ro("requirements",
+                   [](const ProgramHandle& h) {
+                     std::vector<std::string> words;
+                     for (const Requirement& r : h.program.graph.requirements) {
+                       words.push_back(r.words);
+                     }
+                     return words;
+                   })
       .def_prop_ro("written_inputs",
                    [](const ProgramHandle& h) { return h.program.written_inputs; })
       .def_prop_ro("ambiguous", [](const ProgramHandle& h) { return h.program.ambiguous; })
@@ -257,6 +312,12 @@ void init_export(nb::module_& m) {
           "The program, one line per node.")
       .def("lower", &lower, "opset"_a, "bounds"_a = std::vector<BoundsTuple>{},
            "shared"_a.none() = nb::none(), nb::keep_alive<0, 1>());
+  nb::class_<Flip>(m, "Flip", "Sizes at which a guard has another answer.")
+      .def_ro("guard", &Flip::guard)
+      .def_ro("setting", &Flip::setting)
+      .def_ro("symbol", &Flip::symbol)
+      .def_ro("bound", &Flip::bound)
+      .def_ro("key", &Flip::key);
   nb::class_<ModelHandle>(m, "Model", "An ONNX model in memory.")
       .def_prop_ro("node_count",
                    [](const ModelHandle& h) {

@@ -86,6 +86,7 @@ void init_probe(nb::module_& m) {
       .def("bound", &bound_symbol, "symbol"_a, "least"_a, "most"_a)
       .def("unseen_settings",
            [](const ProbeResult& r, std::size_t n) { return unseen_settings(r, n); })
+      .def("far_settings", &far_settings, "each"_a)
       .def("sizes_at", [](const ProbeResult& r, const std::vector<std::int64_t>& values) {
         return sizes_at(r, values);
       });

@@ -28,7 +28,7 @@ nb::list views(const std::vector<OpView>& list) {
 
 // None where the runs are one program.
 nb::object parting_of(const Recorder& r, int a, int b, std::size_t context) {
-  const Parting found = parting(r.vocabulary(), r.run(a), r.run(b), context);
+  const Parting found = parting(r.vocabulary(), r.run_at(a), r.run_at(b), context);
   if (found.op == kSameProgram) return nb::none();
   nb::dict result;
   result["op"] = found.op;
@@ -47,15 +47,22 @@ void init_record(nb::module_& m) {
       "fairlead._core.Parted", "A run executed another operator than the run it is compared with.",
       PyExc_BaseException, nullptr);
   m.attr("Parted") = nb::handle(parted_exception);
+  init_carriers(m);
 
   nb::class_<Recorder>(m, "Recorder", "Turns dispatched operators into runs.")
-      .def(nb::init<nb::object, nb::dict, nb::object, nb::object, nb::list>(), "tensor_type"_a,
-           "dtypes"_a, "define"_a, "snapshot"_a, "library_folders"_a)
+      .def(nb::init<nb::object, nb::object, nb::dict, nb::object, nb::object, nb::list>(),
+           "tensor_type"_a, "size_type"_a, "dtypes"_a, "define"_a, "snapshot"_a,
+           "library_folders"_a)
       .def("set_modules", &Recorder::set_modules)
       .def("set_persistent", &Recorder::set_persistent)
       .def("is_persistent", &Recorder::is_persistent)
       .def("begin", &Recorder::begin, "inputs"_a, "reference"_a = -1, "keep"_a = false,
-           "roll"_a = false)
+           "roll"_a = false, "carry"_a = false)
+      .def("note_call", &Recorder::note_call, nb::arg(), nb::arg(), nb::arg().none())
+      .def("shape_of", &Recorder::shape_of)
+      .def("size_of", &Recorder::size_of)
+      .def("count_of", &Recorder::count_of)
+      .def("read_result", &Recorder::read_result)
       .def("add", &Recorder::add, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none())
       .def("enter", &Recorder::enter)
       .def("leave", &Recorder::leave)
@@ -65,7 +72,7 @@ void init_record(nb::module_& m) {
       .def("op_count", &Recorder::op_count)
       .def("output_shape",
            [](const Recorder& r, int run, std::size_t output) {
-             const Run& found = r.run(run);
+             const Run& found = r.run_at(run);
              const RunValue v = found.outputs.at(output);
              nb::list shape;
              for (int axis = 0; axis < found.values[v].rank; ++axis)
@@ -75,7 +82,7 @@ void init_record(nb::module_& m) {
       .def("operators",
            [](const Recorder& r, int run) {
              nb::set names;  // what was called, and what it is called once it is functional
-             for (const OpRecord& record : r.run(run).ops) {
+             for (const OpRecord& record : r.run_at(run).ops) {
                const OpDef& def = r.vocabulary().ops[record.op];
                names.add(nb::str(def.name.c_str()));
                if (!def.functional.empty()) names.add(nb::str(def.functional.c_str()));
@@ -85,20 +92,20 @@ void init_record(nb::module_& m) {
       .def(
           "difference",
           [](const Recorder& r, int a, int b, bool rolled) -> nb::object {
-            const std::size_t op = first_difference(r.run(a), r.run(b));
+            const std::size_t op = first_difference(r.run_at(a), r.run_at(b));
             if (op == kSameProgram) return nb::none();
-            const Run* runs[] = {&r.run(a), &r.run(b)};
+            const Run* runs[] = {&r.run_at(a), &r.run_at(b)};
             if (rolled && roll(r.vocabulary(), runs)) return nb::none();
-            return nb::make_tuple(op, describe(r.vocabulary(), r.run(a), op),
-                                  describe(r.vocabulary(), r.run(b), op));
+            return nb::make_tuple(op, describe(r.vocabulary(), r.run_at(a), op),
+                                  describe(r.vocabulary(), r.run_at(b), op));
           },
           "first"_a, "second"_a, "roll"_a = false)
       .def("parting", &parting_of, "first"_a, "second"_a, "context"_a = 6,
            "Both runs around the operator where they part, in words.")
       .def("same_numbers",
-           [](const Recorder& r, int a, int b) { return same_numbers(r.run(a), r.run(b)); })
+           [](const Recorder& r, int a, int b) { return same_numbers(r.run_at(a), r.run_at(b)); })
       .def("describe", [](const Recorder& r, int run,
-                          std::size_t op) { return describe(r.vocabulary(), r.run(run), op); })
+                          std::size_t op) { return describe(r.vocabulary(), r.run_at(run), op); })
       .def("describe_current", &Recorder::describe_current,
            "The last operator of the run in progress.");
 }

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "carriers.h"
 #include "fairlead/trace/run.h"
 
 namespace fairlead::python {
@@ -18,19 +19,28 @@ namespace nb = nanobind;
 // BaseException, so that a model's own `except Exception` does not swallow it.
 extern PyObject* parted_exception;
 
-class Recorder {
+class Recorder final : public CarrySink {
  public:
   // `define(func)` describes an operator once: see `define` in record/operators.py for the fields.
   // `snapshot(tensor)` returns (contiguous copy, address).
-  Recorder(nb::object tensor_type, nb::dict dtypes, nb::object define, nb::object snapshot,
-           nb::list library_folders);
+  Recorder(nb::object tensor_type, nb::object size_type, nb::dict dtypes, nb::object define,
+           nb::object snapshot, nb::list library_folders);
+  ~Recorder() override;
 
   void set_modules(nb::list modules);     // (module, path) pairs
   void set_persistent(nb::list tensors);  // (name, tensor) pairs: parameters and buffers
 
   // Starts a run on these input tensors. `reference` is the run to compare with, or -1.
   // With `roll`, it may take another number of steps in a loop.
-  void begin(nb::list inputs, int reference, bool keep, bool roll);
+  // With `carry`, sizes and values read remember where they come from (carriers.h).
+  void begin(nb::list inputs, int reference, bool keep, bool roll, bool carry);
+  // The numbers of the call that runs next, whose operators may have them as arguments.
+  void note_call(nb::handle func, nb::handle args, nb::handle kwargs);
+  [[nodiscard]] nb::object shape_of(nb::handle tensor);  // as torch.Size; None: not of this run
+  [[nodiscard]] nb::object size_of(nb::handle tensor, nb::handle axis);
+  [[nodiscard]] nb::object count_of(nb::handle tensor);
+  // What the last operator read, as carriers in the same nest of lists.
+  [[nodiscard]] nb::object read_result(nb::handle plain);
   void add(nb::handle func, nb::handle args, nb::handle kwargs, nb::handle result);
   void enter(nb::handle module);
   void leave();
@@ -38,19 +48,28 @@ class Recorder {
   void abort();
   void forget(int run);  // drops what a run that is no longer needed holds
 
+  Run& run() override { return *run_; }
+  std::uint32_t source_line() override { return source(); }
+  std::uint32_t module() override { return module_stack_.back(); }
+  bool is_tensor(PyObject* object) override {
+    return PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(tensor_type_.ptr())) != 0;
+  }
+  CarryId dim(PyObject* tensor, Py_ssize_t axis) override;
+
   [[nodiscard]] std::string describe_current() const;
   [[nodiscard]] bool is_persistent(nb::handle tensor) const;
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
-  [[nodiscard]] const Run& run(int index) const {
+  [[nodiscard]] const Run& run_at(int index) const {
     return *runs_.at(static_cast<std::size_t>(index));
   }
-  [[nodiscard]] std::size_t op_count(int index) const { return run(index).ops.size(); }
+  [[nodiscard]] std::size_t op_count(int index) const { return run_at(index).ops.size(); }
 
  private:
   struct Op {
     std::uint32_t id = 0;
     std::vector<std::vector<Item>> defaults;  // by parameter; empty: required
     std::vector<nb::object> names;            // interned parameter names
+    std::string base;                         // "topk" of aten.topk.default
     bool needs_strides = false;
   };
   struct Known {
@@ -67,8 +86,14 @@ class Recorder {
   std::uint32_t source();
   void read_strides(const OpRecord& record, nb::handle args);
   void clear_known();
+  [[nodiscard]] RunValue known_value(PyObject* tensor) const;
+  void note_numbers(PyObject* object, int depth);
+  void bind_arguments(const Op& op, const OpRecord& record);
+  std::uint32_t bind(std::uint32_t at, PyObject* source);
+  [[nodiscard]] std::uint32_t skip(std::uint32_t at) const;
+  [[nodiscard]] PyObject* read_nested(PyObject* plain, CarryId op, CarryId& element);
 
-  nb::object tensor_type_, define_, snapshot_;
+  nb::object tensor_type_, size_type_, define_, snapshot_;
   std::unordered_map<PyObject*, Dtype> dtypes_;
   std::vector<nb::object> holders_;  // keeps dtypes and functions alive
   std::vector<std::string> library_folders_;
@@ -99,6 +124,13 @@ class Recorder {
   std::vector<std::uint32_t> module_stack_;
   std::vector<RunValue> argument_values_;
   std::vector<PyObject*> argument_tensors_;
+  bool carry_ = false;
+  std::uint32_t call_first_ = 0, call_count_ = 0;  // in Run::call_numbers
+  std::size_t call_ops_ = 0;                       // operators before the call
+  nb::object call_args_, call_kwargs_;
+  std::string_view call_name_;
+  std::unordered_map<PyObject*, std::pair<nb::object, std::string>> function_names_;
+  std::unordered_map<RunValue, nb::object> shapes_;  // torch.Size of carriers, by value
 };
 
 void init_record(nb::module_& m);

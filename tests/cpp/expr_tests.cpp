@@ -283,3 +283,37 @@ TEST_CASE("random expressions keep their value through normal form, text and sub
   }
   CHECK(checked > 3000);
 }
+
+TEST_CASE("numbers that went through floats compute as Python does") {
+  ExprPool pool;
+  Expr n = pool.symbol("n");
+  const std::int64_t sizes[] = {100};
+  const auto part = [&](double factor) {
+    return pool.rounded(fairlead::ExprKind::kTrunc,
+                        pool.real_op(fairlead::ExprKind::kRealMul, n, pool.real(factor)));
+  };
+  CHECK(pool.evaluate(part(0.29), sizes) == 28);  // 0.29 * 100 is 28.999999999999996
+  CHECK(pool.evaluate(part(0.3), sizes) == 30);
+  const auto quotient = pool.real_op(fairlead::ExprKind::kRealDiv, n, pool.real(3));
+  CHECK(pool.rounded(fairlead::ExprKind::kCeil, quotient) == pool.parse("ceildiv(n, 3)"));
+  CHECK(pool.rounded(fairlead::ExprKind::kFloor, quotient) == pool.parse("n//3"));
+  CHECK(pool.evaluate(pool.rounded(fairlead::ExprKind::kRound, quotient), sizes) == 33);
+  const std::int64_t five[] = {5};
+  CHECK(pool.evaluate(pool.parse("round(n/2.0)"), five) == 2);  // to the even one
+}
+
+TEST_CASE("real numbers, comparisons and powers of two print and read back") {
+  ExprPool pool;
+  for (const char* text : {"floor(n*0.3)", "round(n/3.0)", "trunc(sqrt(real(n - m)) + 0.5)",
+                           "ceil(pow(n, 0.5))", "2*less(n, 5) + 1", "where(less(n, 5), n + 1, 3*m)",
+                           "same(n, m)", "power2(bit_length(n - 1))", "floor((n + 1.5)*real(2*m))",
+                           "float(n/7.0)", "floor(log(n))", "less(float(real(2*n)), float(m/3.0))"}) {
+    CAPTURE(text);
+    const Expr e = pool.parse(text);
+    CHECK(pool.parse(pool.to_string(e)) == e);
+  }
+  const std::int64_t values[] = {7, 3};
+  (void)pool.symbol("n");
+  CHECK(pool.evaluate(pool.parse("less(m, n)*2 + same(n, 7)"), values) == 3);
+  CHECK(pool.evaluate(pool.parse("power2(bit_length(n - 1))"), values) == 8);
+}

@@ -274,7 +274,8 @@ TEST_CASE("values that nothing makes keep their numbers") {
 
 TEST_CASE("text that is no graph is refused with line and column") {
   CHECK(parse_error("\nhello") ==
-        "[parse_graph] Expected symbol, input, constant, output or a value, got 'h' (line 2, "
+        "[parse_graph] Expected symbol, input, constant, output, require or a value, got 'h' (line "
+        "2, "
         "column 1).");
   CHECK(parse_error("input %0 \"x: float32[]") ==
         "[parse_graph] Expected a closing '\"', got the end of the line (line 1, column 23).");

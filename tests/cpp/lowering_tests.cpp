@@ -259,19 +259,25 @@ TEST_CASE("an expand says only what changes") {
   CHECK(expand("b, s", "b, s") == "y = Identity(x)\n");
 }
 
+TEST_CASE("a size that is a number of times a symbol is checked") {
+  const std::string text = lowered(
+      "symbol h: size = %0[0] // 16\ninput %0 \"x\": float32[16*h]\n"
+      "%1: float32[h] = aten.view.default(%0, [h])\noutput \"y\" = %1\n");
+  CHECK(text.find("Mod(/Shape_output_0, [16])") != std::string::npos);
+}
+
 TEST_CASE("sizes are computed from their symbols") {
   const auto size = [](const std::string& e) {
     return lowered(
-        "symbol b: size = %0[0]\nsymbol h: size = %0[1] // 16\n"
-        "input %0 \"x\": float32[b, 16*h]\ninput %1 \"v\": float32[1]\n"
+        "symbol b: size = %0[0]\nsymbol h: size = %0[1]\n"
+        "input %0 \"x\": float32[b, h]\ninput %1 \"v\": float32[1]\n"
         "%2: float32[" +
         e + "] = aten.expand.default(%1, [" + e + "])\noutput \"y\" = %2\n");
   };
   CHECK(size("b") == "/Shape_output_0 = Shape(x) start=0 end=1\ny = Expand(v, /Shape_output_0)\n");
   CHECK(size("h + 3") ==
         "/Shape_output_0 = Shape(x) start=1 end=2\n"
-        "/Div_output_0 = Div(/Shape_output_0, [16])\n"
-        "/Add_output_0 = Add(/Div_output_0, [3])\n"
+        "/Add_output_0 = Add(/Shape_output_0, [3])\n"
         "y = Expand(v, /Add_output_0)\n");
   CHECK(size("2*b - 1") ==
         "/Shape_output_0 = Shape(x) start=0 end=1\n"

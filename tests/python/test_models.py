@@ -55,7 +55,7 @@ def exported(name, tmp_path, dtype=None):
 def test_float32_matches_eager_at_unseen_sizes(name, tmp_path):
     result = exported(name, tmp_path)
     unseen = [row for row in result.discrepancies if row["kind"] == "unseen"]
-    assert len(unseen) == 3
+    assert len(unseen) >= 3
     assert all(row["ok"] and row["scaled"] <= 1e-4 for row in result.discrepancies)
     assert SYMBOLS[name] <= {s["name"] for s in result.contract.symbols}, str(result.contract)
     smallest = unseen[0]["sizes"] == {s["name"]: s["min"] for s in result.contract.symbols}

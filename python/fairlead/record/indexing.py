@@ -1,7 +1,8 @@
-"""x[..., :n] as one operator at every size.
+"""x[..., a:b], narrow and pad as the same operators at every size, with the numbers that the model gave.
 
 PyTorch leaves out a slice that happens to cover its dimension, so that x[:, :8] is a slice where the dimension has 9
-elements and nothing where it has 8. Recorded, that looks like another program. Here such slices are always executed.
+elements and nothing where it has 8. Recorded, that looks like another program. Here such slices are always executed,
+and what was computed from sizes arrives as it was computed.
 """
 
 from __future__ import annotations
@@ -11,8 +12,14 @@ from typing import Any
 
 import torch
 
+from fairlead._core import SizeInt
 
-def cut(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
+SLICE = torch.ops.aten.slice.Tensor
+PAD = torch.ops.aten.constant_pad_nd.default
+SPLIT = torch.ops.aten.split.Tensor
+
+
+def cut(session: Any, tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
     """The tensor with the slices of `index` that may cover everything applied, and the index that remains."""
     items = index if type(index) is tuple else (index,)
     if not any(may_cover(item) for item in items):
@@ -27,15 +34,31 @@ def cut(tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
     dim = 0
     for item, size in zip(items, dims, strict=True):
         if may_cover(item):
-            tensor = torch.ops.aten.slice.Tensor(tensor, dim, 0, operator.index(item.stop), 1)
+            start = 0 if item.start is None else number(item.start)
+            step = 1 if item.step is None else number(item.step)
+            stop = None if item.stop is None else number(item.stop)
+            tensor = session.execute(SLICE, tensor, dim, start, ENDLESS if stop is None else stop, step)
             item = slice(None)
         left.append(item)
         dim += rest if item is Ellipsis else size
     return tensor, tuple(left)
 
 
+ENDLESS = (1 << 63) - 1  # as PyTorch writes "to the end"
+
+
 def may_cover(item: Any) -> bool:
-    return type(item) is slice and item.stop is not None and item.start in (None, 0) and item.step in (None, 1)
+    """A slice that is executed whatever its sizes."""
+    if type(item) is not slice:
+        return False
+    if item.step is not None and not (isinstance(item.step, int) and item.step.real > 0):
+        return False
+    return item.start is not None or item.stop is not None
+
+
+def number(value: Any) -> int:
+    """As it is, where it is a number; what else has an index becomes one."""
+    return value if isinstance(value, int) else operator.index(value)
 
 
 def dims_of(item: Any) -> int | None:
@@ -47,16 +70,52 @@ def dims_of(item: Any) -> int | None:
     return 1 if isinstance(item, (int, slice)) else None
 
 
-def getitem(tensor: torch.Tensor, index: Any) -> torch.Tensor:
-    left, rest = cut(tensor, index)
+def getitem(session: Any, tensor: torch.Tensor, index: Any) -> torch.Tensor:
+    left, rest = cut(session, tensor, index)
     if left is not tensor and all(item is Ellipsis or (type(item) is slice and item == slice(None)) for item in rest):
         return left  # nothing remains; x[:, 3:6], in the next step of a loop, is one operator, too
     return left[rest]
 
 
-def setitem(tensor: torch.Tensor, index: Any, value: Any) -> None:
-    tensor, index = cut(tensor, index)
+def setitem(session: Any, tensor: torch.Tensor, index: Any, value: Any) -> None:
+    tensor, index = cut(session, tensor, index)
     tensor[index] = value
 
 
-CANONICAL = {torch.Tensor.__getitem__: getitem, torch.Tensor.__setitem__: setitem}
+def pad(session: Any, input: torch.Tensor, pad: Any, mode: str = "constant", value: float | None = None):
+    """torch.nn.functional.pad: by a constant it is one operator of its own."""
+    if mode != "constant" or not isinstance(pad, (tuple, list)) or not all(isinstance(p, int) for p in pad):
+        return torch._C._nn.pad(input, pad, mode, value)
+    return session.execute(PAD, input, list(pad), 0 if value is None else value)
+
+
+def narrow(session: Any, input: torch.Tensor, dim: int, start: Any, length: int):
+    """A slice by start and length, which PyTorch checks."""
+    plain = torch._C._TensorBase.narrow
+    if not isinstance(start, int) or (not isinstance(start, SizeInt) and not isinstance(length, SizeInt)):
+        return plain(input, dim, start, length)
+    # `real` is the number without its memory: what is asked here is not the model's question.
+    size, first = input.size(dim), start.real
+    begin = first + size if first < 0 else first
+    if length.real < 0 or begin < 0 or begin + length.real > size or first < 0:
+        return plain(input, dim, start, length)  # which says what is wrong
+    return session.execute(SLICE, input, dim, start, start + length, 1)
+
+
+def chunk(session: Any, input: torch.Tensor, chunks: int, dim: int = 0):
+    """Parts of equal size, which PyTorch computes below Python."""
+    size = session.core.size_of(input, dim)
+    if not isinstance(size, SizeInt) or not isinstance(chunks, int) or chunks.real < 1 or size.real == 0:
+        return torch._C._VariableFunctions.chunk(input, chunks, dim)
+    return session.execute(SPLIT, input, (size + chunks - 1) // chunks, dim)
+
+
+CANONICAL = {
+    torch.Tensor.chunk: chunk,
+    torch.chunk: chunk,
+    torch.Tensor.__getitem__: getitem,
+    torch.Tensor.__setitem__: setitem,
+    torch._C._nn.pad: pad,
+    torch.Tensor.narrow: narrow,
+    torch.narrow: narrow,
+}

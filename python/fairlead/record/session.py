@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fairlead import _core
 from fairlead.leaves import get_leaf_tensors
 from fairlead.record.indexing import CANONICAL
+from fairlead.record.light import Light, device_of, stays
 from fairlead.record.operators import Kept, define, kept_functions
 from fairlead.record.state import ModelState
 from fairlead.record.switches import tracing_switches
@@ -47,7 +48,10 @@ class _Dispatch(TorchDispatchMode):
         session = self.session
         if session.muted:
             return func(*args, **kwargs) if kwargs else func(*args)
-        out = func(*args, **kwargs) if kwargs else func(*args)
+        if session.light is not None:
+            out = session.light.call(func, args, kwargs)
+        else:
+            out = func(*args, **kwargs) if kwargs else func(*args)
         session.add(func, args, kwargs, out)
         return out
 
@@ -59,30 +63,83 @@ _READS = {
 }
 
 
+def _shape(session, func, args, kwargs):
+    found = session.core.shape_of(args[0])
+    return func(*args, **kwargs or {}) if found is None else found
+
+
+def _size(session, func, args, kwargs):
+    axis = args[1] if len(args) > 1 else (kwargs or {}).get("dim")
+    found = session.core.shape_of(args[0]) if axis is None else session.core.size_of(args[0], axis)
+    return func(*args, **kwargs or {}) if found is None else found
+
+
+def _count(session, func, args, kwargs):
+    found = session.core.count_of(args[0] if args else kwargs["input"])
+    return func(*args, **kwargs or {}) if found is None else found
+
+
+def _item(session, func, args, kwargs):
+    return session.core.read_result(func(*args, **kwargs or {}))
+
+
+def _canonical(replacement):
+    def call(session, func, args, kwargs):
+        session.core.note_call(func, args, kwargs)
+        return replacement(session, *args, **kwargs or {})
+
+    return call
+
+
+# Functions whose results remember where they come from, and those that have one form at every size.
+_WATCHED = {
+    torch.Tensor.shape.__get__: _shape,
+    torch.Tensor.size: _size,
+    torch.Tensor.numel: _count,
+    torch.Tensor.nelement: _count,
+    torch.numel: _count,
+    torch.Tensor.item: _item,
+    torch.Tensor.device.__get__: device_of,
+    torch.Tensor.to: stays,
+    torch.Tensor.cpu: stays,
+    torch.Tensor.cuda: stays,
+    **{func: _canonical(replacement) for func, replacement in CANONICAL.items()},
+}
+
+
 class _Functions(TorchFunctionMode):
     def __init__(self, session: RecordingSession):
         super().__init__()
         self.session = session
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        kept = _KEPT.get(func)
         session = self.session
-        if kept is None or session.muted or torch._C._functorch.maybe_current_level() is not None:
-            if not session.muted:
-                func = CANONICAL.get(func, func)
+        if session.muted:
             return func(*args, **kwargs) if kwargs else func(*args)
+        kept = _KEPT.get(func)
+        if kept is None or torch._C._functorch.maybe_current_level() is not None:
+            watched = _WATCHED.get(func)
+            if watched is not None:
+                return watched(session, func, args, kwargs)
+            session.core.note_call(func, args, kwargs)
+            return func(*args, **kwargs) if kwargs else func(*args)
+        session.core.note_call(func, args, kwargs)
         if kept.check is not None:
             kept.check(*args, **(kwargs or {}))
         # Its parts are not looked at, so they need not come by.
         session.muted = True
         try:
             with torch._C._DisableTorchDispatch():
-                out = func(*args, **kwargs) if kwargs else func(*args)
+                if session.light is not None:
+                    out = session.light.call(func, args, kwargs)
+                else:
+                    out = func(*args, **kwargs) if kwargs else func(*args)
         finally:
             session.muted = False
         args, kwargs = kept.arguments(args, kwargs)
         if kept.name == "fairlead.tolist":
             session.add(kept, args, kwargs, out if isinstance(out, list) else [out])
+            return session.core.read_result(out)
         elif kept.name == "fairlead.numpy":
             session.add(kept, args[:1], None, [])
         else:
@@ -110,6 +167,9 @@ def place_of(error: BaseException) -> str:
     return found
 
 
+HEAVY = 64 << 20  # bytes of parameters from which on a run without them is worth a try
+
+
 @dataclass
 class Outcome:
     """What came of one run: a run number, or why there is none."""
@@ -134,31 +194,62 @@ class RecordingSession:
         self.model = model
         self.roll = roll
         self.flags = flags  # torch's "am I being traced" is yes
+        self.carry = True  # sizes remember where they come from
+        self.weightless = Light(model)
+        self.light: Light | None = None  # while a run goes without weights
         self.muted = False
         if not _KEPT:
             _KEPT.update(kept_functions())
             _KEPT.update(_READS)
-        self.core = _core.Recorder(torch.Tensor, DTYPES, define, snapshot, list(LIBRARIES))
+        self.core = _core.Recorder(torch.Tensor, torch.Size, DTYPES, define, snapshot, list(LIBRARIES))
         self.add = self.core.add
         self.core.set_modules([(module, name) for name, module in model.named_modules()])
         tensors = list(model.named_parameters()) + list(model.named_buffers())
         self.core.set_persistent([(name, tensor) for name, tensor in tensors])
         self._stack = contextlib.ExitStack()
+        self._entered = 0
         self.state = ModelState(model)
 
     def __enter__(self):
-        self._stack.enter_context(torch.no_grad())
-        self._stack.enter_context(tracing_switches(self.flags))
+        self._entered += 1
+        if self._entered == 1:
+            self._stack.enter_context(torch.no_grad())
+            self._stack.enter_context(tracing_switches(self.flags))
         return self
 
     def __exit__(self, *exc):
-        return self._stack.__exit__(*exc)
+        self._entered -= 1
+        return self._stack.__exit__(*exc) if self._entered == 0 else None
+
+    def execute(self, func: Any, *args: Any) -> Any:
+        """One operator, recorded with its arguments as they are given: sizes keep their memory."""
+        self.muted = True
+        try:
+            with torch._C._DisableTorchDispatch():
+                out = self.light.call(func, args, None) if self.light is not None else func(*args)
+        finally:
+            self.muted = False
+        self.core.note_call(func, args, None)
+        self.add(func, args, None, out)
+        return out
+
+    def run_cheaply(self, args: tuple, kwargs: dict, reference: int, heavy: bool) -> Outcome:
+        """Without weights where that saves something and works."""
+        if heavy or self.weightless.bytes > HEAVY:
+            self.light = self.weightless
+            try:
+                outcome = self.run(args, kwargs, reference)
+            finally:
+                self.light = None
+            if not outcome.error:
+                return outcome
+        return self.run(args, kwargs, reference)
 
     def run(self, args: tuple, kwargs: dict, reference: int = -1, keep: bool = False) -> Outcome:
         """Runs the model once and records it. Errors of the model are an outcome, not an exception."""
         inputs = list(get_leaf_tensors((list(args), kwargs)).values())
         core = self.core
-        core.begin(inputs, reference, keep, self.roll)
+        core.begin(inputs, reference, keep, self.roll, self.carry)
         modules = torch.nn.modules.module
         before = modules.register_module_forward_pre_hook(lambda module, _: core.enter(module))
         after = modules.register_module_forward_hook(lambda module, _, out: core.leave(), always_call=True)

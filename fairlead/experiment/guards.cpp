@@ -1,0 +1,276 @@
+// Looks for the other side of a guard by evaluating it: a few thousand sizes cost microseconds.
+#include "fairlead/experiment/guards.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "fairlead/base/error.h"
+
+namespace fairlead {
+namespace {
+
+constexpr std::int64_t kScanned = 4200;  // every size up to here is looked at
+constexpr std::int64_t kFarthest = std::int64_t{1} << 24;
+constexpr std::size_t kMostFlips = 64;
+
+using Step = GuardPath::Step;
+
+void constants_in(Expr e, std::set<std::int64_t>& found) {
+  if (e->kind == ExprKind::kConst || e->kind == ExprKind::kMul) found.insert(std::abs(e->value));
+  if (e->kind == ExprKind::kReal) {
+    const double value = std::abs(std::bit_cast<double>(e->value));
+    if (value < static_cast<double>(kFarthest)) found.insert(static_cast<std::int64_t>(value));
+  }
+  for (Expr arg : e->args) constants_in(arg, found);
+}
+
+class Looker {
+ public:
+  Looker(const Program& program, const std::vector<SymbolRange>& symbols)
+      : program_(program), pool_(*program.graph.pool), symbols_(symbols) {}
+
+  std::vector<Flip> look() {
+    // Which answers were seen behind each way.
+    std::map<std::vector<std::pair<std::size_t, bool>>, std::set<std::pair<std::size_t, bool>>>
+        tree;
+    for (const GuardPath& path : program_.paths) {
+      std::vector<std::pair<std::size_t, bool>> way;
+      for (const Step& step : path.steps) {
+        tree[way].emplace(step.guard, step.answer);
+        if (program_.guards[step.guard].both) way.emplace_back(step.guard, step.answer);
+      }
+    }
+    // Every way through many questions with two answers is more than can be tried: then those that
+    // had one answer so far are asked alone.
+    constexpr std::ptrdiff_t kFew = 4;
+    const bool few = std::count_if(program_.guards.begin(), program_.guards.end(),
+                                   [](const ProgramGuard& g) { return g.both; }) <= kFew;
+    for (const GuardPath& path : program_.paths) {
+      std::vector<std::pair<std::size_t, bool>> way;
+      std::vector<Step> before;
+      for (const Step& step : path.steps) {
+        const auto& seen = tree[way];
+        const bool open =
+            few || (!program_.guards[step.guard].both && alone_.insert(step.guard).second);
+        if (open && !seen.contains({step.guard, !step.answer})) {
+          const auto key = std::make_tuple(way, step.guard, step.answer);
+          if (asked_.insert(key).second) look_behind(path, before, way, step);
+        }
+        before.push_back(step);
+        if (program_.guards[step.guard].both) way.emplace_back(step.guard, step.answer);
+        if (found_.size() >= kMostFlips) return std::move(found_);
+      }
+    }
+    // Questions that PyTorch asked, or we do: no run has them on its way.
+    std::set<std::size_t> on_a_way;
+    for (const GuardPath& path : program_.paths) {
+      for (const Step& step : path.steps) on_a_way.insert(step.guard);
+    }
+    for (std::size_t g = 0; g < program_.guards.size(); ++g) {
+      const ProgramGuard& guard = program_.guards[g];
+      if (on_a_way.contains(g) || program_.paths.empty()) continue;
+      look_behind(program_.paths[0], {}, {}, {g, guard.outcome});
+      if (found_.size() >= kMostFlips) break;
+    }
+    return std::move(found_);
+  }
+
+ private:
+  [[nodiscard]] bool of_sizes(const ProgramGuard& guard, std::set<SymbolId>& over) const {
+    if (guard.right == nullptr) return false;
+    for (const Expr e : {guard.left, guard.right}) {
+      for (const SymbolId s : pool_.symbols_of(e)) over.insert(s);
+    }
+    return !over.empty() && *over.rbegin() < symbols_.size();
+  }
+
+  [[nodiscard]] bool answers(const Step& step, const std::vector<std::int64_t>& values) const {
+    return answer_at(pool_, program_.guards[step.guard], values) == step.answer;
+  }
+
+  void look_behind(const GuardPath& path, const std::vector<Step>& before,
+                   const std::vector<std::pair<std::size_t, bool>>& way, const Step& step) {
+    const ProgramGuard& guard = program_.guards[step.guard];
+    std::set<SymbolId> over;
+    if (!of_sizes(guard, over)) return;  // a value that was read, or a key
+    before_.clear();
+    for (const Step& earlier : before) {
+      std::set<SymbolId> ignored;
+      if (of_sizes(program_.guards[earlier.guard], ignored)) before_.push_back(earlier);
+    }
+    flip_ = {};
+    flip_.guard = step.guard;
+    for (const auto& [g, answer] : way) {
+      std::set<SymbolId> ignored;
+      if (of_sizes(program_.guards[g], ignored)) flip_.way.push_back({g, answer});
+    }
+    flip_.way.push_back({step.guard, !step.answer});
+    for (const Step& part : flip_.way) {
+      ProgramGuard asked = program_.guards[part.guard];
+      asked.outcome = part.answer;
+      flip_.key += (flip_.key.empty() ? "" : " and ") + words_of(pool_, asked);
+    }
+    other_ = {step.guard, !step.answer};
+    base_.assign(path.setting.begin(),
+                 path.setting.begin() + static_cast<std::ptrdiff_t>(symbols_.size()));
+    if (over.size() == 1) {
+      look_along(guard, *over.begin(), flip_.way.size() == 1);
+    } else {
+      look_across(guard, over);
+    }
+  }
+
+  [[nodiscard]] bool leads_there(const std::vector<std::int64_t>& values) const {
+    return answers(other_, values) &&
+           std::all_of(before_.begin(), before_.end(),
+                       [&](const Step& step) { return answers(step, values); });
+  }
+
+  // The sizes to look at: small ones, powers of two, and what the guard's own numbers suggest.
+  [[nodiscard]] std::vector<std::int64_t> sizes_for(const ProgramGuard& guard, SymbolId s) const {
+    const std::int64_t least = std::max<std::int64_t>(1, symbols_[s].min);
+    const std::int64_t most = std::min(symbols_[s].max, kFarthest);
+    std::set<std::int64_t> found;
+    for (std::int64_t v = least; v <= std::min(most, kScanned); ++v) found.insert(v);
+    std::set<std::int64_t> numbers = {base_[s], 2 * base_[s]};
+    for (std::int64_t p = 4096; p <= kFarthest; p *= 2) numbers.insert(p);
+    constants_in(guard.left, numbers);
+    constants_in(guard.right, numbers);
+    const std::set<std::int64_t> single = numbers;
+    for (const std::int64_t a : single) {
+      for (const std::int64_t b : single) {
+        if (a > 1 && b > 1 && a <= kFarthest / b) numbers.insert(a * b);
+        if (b > 0) numbers.insert(a / b);
+      }
+    }
+    for (const std::int64_t n : numbers) {
+      for (std::int64_t v = n - 1; v <= n + 1; ++v) {
+        if (v >= least && v <= most) found.insert(v);
+      }
+    }
+    return {found.begin(), found.end()};
+  }
+
+  void look_along(const ProgramGuard& guard, SymbolId s, bool alone) {
+    const std::vector<std::int64_t> sizes = sizes_for(guard, s);
+    std::vector<std::int64_t> setting = base_;
+    const auto there = [&](std::int64_t size) {
+      setting[s] = size;
+      return leads_there(setting);
+    };
+    const auto other = [&](std::int64_t size) {
+      setting[s] = size;
+      return answers(other_, setting);
+    };
+    const auto middle = std::lower_bound(sizes.begin(), sizes.end(), base_[s]);
+    const auto up = std::find_if(middle, sizes.end(), there);
+    if (up != sizes.end()) {
+      add(s, *up,
+          alone && std::find_if(middle, up, other) == up && std::all_of(up, sizes.end(), other));
+    }
+    const auto low = std::make_reverse_iterator(middle);
+    const auto down = std::find_if(low, sizes.rend(), there);
+    if (down != sizes.rend()) {
+      add(s, *down,
+          alone && std::find_if(low, down, other) == down &&
+              std::all_of(down, sizes.rend(), other));
+    }
+  }
+
+  void add(SymbolId s, std::int64_t size, bool bound) {
+    Flip flip = flip_;
+    flip.setting = base_;
+    flip.setting[s] = size;
+    flip.symbol = static_cast<int>(s);
+    flip.bound = bound;
+    found_.push_back(std::move(flip));
+  }
+
+  // Two symbols at a time, the nearest setting.
+  void look_across(const ProgramGuard& guard, const std::set<SymbolId>& over) {
+    std::set<std::int64_t> numbers = {1, 2, 3, 4, 5, 7, 8, 11, 13, 16, 17, 31, 64, 127};
+    for (const SymbolId s : over) {
+      for (const std::int64_t v : {base_[s] - 1, base_[s], base_[s] + 1, 2 * base_[s]}) {
+        numbers.insert(v);
+      }
+    }
+    constants_in(guard.left, numbers);
+    constants_in(guard.right, numbers);
+    const auto within = [&](SymbolId s, std::int64_t v) {
+      return v >= std::max<std::int64_t>(1, symbols_[s].min) && v <= symbols_[s].max;
+    };
+    std::vector<std::int64_t> best;
+    double nearest = INFINITY;
+    for (const SymbolId a : over) {
+      for (const SymbolId b : over) {
+        if (b <= a) continue;
+        std::vector<std::int64_t> setting = base_;
+        for (const std::int64_t x : numbers) {
+          if (!within(a, x)) continue;
+          for (const std::int64_t y : numbers) {
+            if (!within(b, y)) continue;
+            setting[a] = x;
+            setting[b] = y;
+            // Equal sizes would be taken for one: they are the last to be tried.
+            const double way = std::abs(static_cast<double>(x - base_[a])) +
+                               std::abs(static_cast<double>(y - base_[b])) + (x == y ? 1e6 : 0);
+            if (way < nearest && leads_there(setting)) {
+              nearest = way;
+              best = setting;
+            }
+          }
+        }
+      }
+    }
+    if (best.empty()) return;
+    Flip flip = flip_;
+    flip.setting = std::move(best);
+    found_.push_back(std::move(flip));
+  }
+
+  const Program& program_;
+  const ExprPool& pool_;
+  const std::vector<SymbolRange>& symbols_;
+  std::vector<std::int64_t> base_;
+  std::vector<Step> before_;
+  Step other_{};
+  Flip flip_;
+  std::vector<Flip> found_;
+  std::set<std::tuple<std::vector<std::pair<std::size_t, bool>>, std::size_t, bool>> asked_;
+  std::set<std::size_t> alone_;
+};
+
+}  // namespace
+
+std::vector<Flip> flips(const Program& program, const std::vector<SymbolRange>& symbols) {
+  return Looker(program, symbols).look();
+}
+
+std::string require(Program& program, const Flip& flip) {
+  ExprPool& pool = *program.graph.pool;
+  Expr there = pool.constant(1);
+  for (const Step& step : flip.way) {
+    ProgramGuard asked = program.guards.at(step.guard);
+    asked.outcome = step.answer;
+    there = pool.mul(there, holds(pool, asked));
+  }
+  ProgramGuard last = program.guards.at(flip.guard);
+  last.outcome = !flip.way.back().answer;
+  const Expr flag = pool.sub(pool.constant(1), there);
+  // Sizes that ran are not refused: what led there was more than these questions tell.
+  for (const GuardPath& path : program.paths) {
+    try {
+      if (pool.evaluate(flag, path.setting) == 0) return {};
+    } catch (const Error&) {
+      return {};
+    }
+  }
+  const std::string words = flip.way.size() == 1 ? words_of(pool, last) : "not (" + flip.key + ")";
+  program.graph.requirements.push_back({flag, words});
+  return words;
+}
+
+}  // namespace fairlead

@@ -1,0 +1,37 @@
+// A question that a model asked about its sizes, in the program's expressions.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fairlead/symbol/expr.h"
+#include "fairlead/trace/carried.h"
+
+namespace fairlead {
+
+// A question about sizes, or about values that were read.
+struct ProgramGuard {
+  Compare compare = Compare::kEqual;
+  bool outcome = true;  // in every run, or in the first that asked it
+  Expr left = nullptr;
+  Expr right = nullptr;  // null where a size was used as a key
+  std::string module = {};
+  std::string source = {};
+  // Not the model's question but ours: two expressions that are equal in every run, of which one is
+  // right.
+  bool rival = false;
+  bool both = false;  // it had both answers: in some runs this, in some the other
+};
+
+// The answer at a setting; nullopt where it has no value there.
+[[nodiscard]] std::optional<bool> answer_at(const ExprPool& pool, const ProgramGuard& guard,
+                                            const std::vector<std::int64_t>& values);
+
+// 1 where the guard has the answer that it had in the runs, else 0; null for a key.
+[[nodiscard]] Expr holds(ExprPool& pool, const ProgramGuard& guard);
+// "n < m", as it held: the opposite comparison where the answer was no.
+[[nodiscard]] std::string words_of(const ExprPool& pool, const ProgramGuard& guard);
+
+}  // namespace fairlead

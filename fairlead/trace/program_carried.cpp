@@ -1,0 +1,459 @@
+// What numbers remember, as expressions of the program's symbols.
+//
+// Nodes of a run are translated in order, each once: a dimension is the expression of the value's
+// shape, a read is the symbol born there. A number that went through min() or a branch is another
+// node on each side; the runs of both sides are asked.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "fairlead/base/error.h"
+#include "fairlead/trace/program_impl.h"
+
+namespace fairlead {
+
+// Which reads the model goes on computing with, in any run.
+void ProgramBuilder::find_read_uses() {
+  translated_.resize(request_.runs.size());
+  if (request_.nested || request_.rolled != nullptr) return;
+  for (const Run* run : request_.runs) {
+    for (const Carry& node : run->carried) {
+      if (node.kind == CarryKind::kRead) used_reads_[{node.a, node.b}] = true;
+    }
+  }
+}
+
+Expr ProgramBuilder::shape_at(RunValue v, int axis) {
+  if (!request_.recorded.empty()) {
+    // Rolled runs number their values anew; the inputs are known in both.
+    const std::vector<RunValue>& inputs = request_.recorded.front()->inputs;
+    const auto it = std::find(inputs.begin(), inputs.end(), v);
+    if (it == inputs.end()) return nullptr;
+    const auto& shape = request_.inputs[static_cast<std::size_t>(it - inputs.begin())].shape;
+    return static_cast<std::size_t>(axis) < shape.size() ? shape[axis] : nullptr;
+  }
+  if (const auto it = shapes_.find(v); it != shapes_.end()) {
+    return static_cast<std::size_t>(axis) < it->second.size() ? it->second[axis] : nullptr;
+  }
+  if (static_cast<std::size_t>(v) >= run_.values.size() || axis >= run_.values[v].rank) {
+    return nullptr;
+  }
+  const std::int64_t size = run_.dim(v, axis);
+  for (const Run* run : request_.runs) {
+    if (run->dim(v, axis) != size) return nullptr;
+  }
+  return pool().constant(size);
+}
+
+Expr ProgramBuilder::translate(std::size_t r, const Carry& node) {
+  ExprPool& p = pool();
+  const std::vector<Expr>& done = translated_[r].nodes;
+  switch (node.kind) {
+    case CarryKind::kInt:
+      return p.constant(node.i);
+    case CarryKind::kFloat:
+      return p.real(node.f);
+    case CarryKind::kDim:
+      return shape_at(node.a, node.b);
+    case CarryKind::kRead: {
+      const auto it = reads_.find({node.a, node.b});
+      return it == reads_.end() ? nullptr : it->second;
+    }
+    default:
+      break;
+  }
+  Expr a = done[node.a];
+  Expr b = node.b == kNoCarry ? nullptr : done[node.b];
+  if (a == nullptr || (node.b != kNoCarry && b == nullptr)) return nullptr;
+  const bool real = p.is_real(a) || (b != nullptr && p.is_real(b));
+  const auto either = [&](Expr integer, ExprKind kind) {
+    return real ? p.real_op(kind, a, b) : integer;
+  };
+  switch (node.kind) {
+    case CarryKind::kAdd:
+      return either(real ? nullptr : p.add(a, b), ExprKind::kRealAdd);
+    case CarryKind::kSub:
+      return either(real ? nullptr : p.sub(a, b), ExprKind::kRealSub);
+    case CarryKind::kMul:
+      return either(real ? nullptr : p.mul(a, b), ExprKind::kRealMul);
+    case CarryKind::kDiv:
+      return p.real_op(ExprKind::kRealDiv, a, b);
+    case CarryKind::kFloorDiv:
+      return real || is_const(b, 0) ? nullptr : p.floordiv(a, b);
+    case CarryKind::kMod:
+      return real || is_const(b, 0) ? nullptr : p.mod(a, b);
+    case CarryKind::kPow: {
+      if (node.real) return p.real_op(ExprKind::kRealPow, a, b);
+      if (is_const(a, 2)) return p.power2(b);
+      constexpr std::int64_t kMostFactors = 8;
+      if (!is_const(b) || b->value < 0 || b->value > kMostFactors) return nullptr;
+      return p.product(std::vector<Expr>(static_cast<std::size_t>(b->value), a));
+    }
+    case CarryKind::kNeg:
+      return real ? p.real_op(ExprKind::kRealMul, a, p.real(-1)) : p.neg(a);
+    case CarryKind::kAbs:
+      return real ? nullptr : p.max(a, p.neg(a));
+    case CarryKind::kShiftLeft:
+      return p.mul(a, p.power2(b));
+    case CarryKind::kShiftRight:
+      if (!is_const(b)) return nullptr;
+      return b->value >= 0 && b->value < 62 ? p.floordiv(a, p.power2(b)) : nullptr;
+    case CarryKind::kAnd: {
+      // n & 7 is a remainder; n & -8 rounds down to a multiple.
+      if (is_const(a)) std::swap(a, b);
+      if (!is_const(b)) return nullptr;
+      const std::int64_t mask = b->value;
+      if (mask >= 0 && (mask & (mask + 1)) == 0) return p.mod(a, p.constant(mask + 1));
+      if (mask < 0 && (mask & -mask) == -mask) return p.sub(a, p.mod(a, p.constant(-mask)));
+      return nullptr;
+    }
+    case CarryKind::kBitLength:
+      return p.bit_length(a);
+    case CarryKind::kTrunc:
+      return p.rounded(ExprKind::kTrunc, a);
+    case CarryKind::kFloor:
+      return p.rounded(ExprKind::kFloor, a);
+    case CarryKind::kCeil:
+      return p.rounded(ExprKind::kCeil, a);
+    case CarryKind::kRound:
+      return p.rounded(ExprKind::kRound, a);
+    case CarryKind::kToReal:
+      return p.to_real(a);
+    case CarryKind::kSqrt:
+      return p.real_op(ExprKind::kSqrt, a);
+    case CarryKind::kLog:
+      return p.real_op(ExprKind::kLog, a);
+    default:
+      return nullptr;
+  }
+}
+
+Expr ProgramBuilder::carried(std::size_t r, CarryId id) {
+  // The steps of a loop number their values anew, and have no memory of their own.
+  if (id == kNoCarry || request_.nested) return nullptr;
+  std::vector<Expr>& done = translated_[r].nodes;
+  const std::vector<Carry>& nodes = recorded(r).carried;
+  while (done.size() <= static_cast<std::size_t>(id)) {
+    Expr made = nullptr;
+    try {
+      made = translate(r, nodes[done.size()]);
+    } catch (const Error&) {  // an overflow, a division by 0: it was not computed at every size
+    }
+    if (made != nullptr && made->weight > kHeaviest) made = nullptr;
+    done.push_back(made);
+  }
+  return done[static_cast<std::size_t>(id)];
+}
+
+void ProgramBuilder::add_call_numbers(std::size_t r) {
+  if (request_.nested || request_.rolled != nullptr) return;
+  const OpRecord& record = request_.runs[r]->ops[op_];
+  for (std::uint32_t k = 0; k < record.call_count; ++k) {
+    const Expr e = carried(r, request_.runs[r]->call_numbers[record.call_numbers + k]);
+    if (e == nullptr) continue;
+    if (std::find(call_numbers_.begin(), call_numbers_.end(), e) == call_numbers_.end()) {
+      call_numbers_.push_back(e);
+    }
+  }
+}
+
+bool ProgramBuilder::explains(Expr e, const std::vector<std::int64_t>& observed) {
+  if (pool().is_real(e) || e->weight > kHeaviest) return false;
+  auto [it, fresh] = values_.try_emplace(e);
+  if (fresh) {
+    try {
+      it->second = solver_.values_of(e);
+    } catch (const Error&) {  // no value in some run
+    }
+  }
+  return it->second == observed;
+}
+
+// The numbers of all runs at one place: the argument itself, or number `k` of the Python call.
+std::vector<CarryId> ProgramBuilder::number_ids(std::uint32_t offset, int k) const {
+  std::vector<CarryId> ids;
+  for (const Run* run : request_.runs) {
+    const OpRecord& record = run->ops[op_];
+    if (k < 0) {
+      ids.push_back(run->items[record.items + offset].carried);
+    } else {
+      ids.push_back(static_cast<std::uint32_t>(k) < record.call_count
+                        ? run->call_numbers[record.call_numbers + static_cast<std::uint32_t>(k)]
+                        : kNoCarry);
+    }
+    if (ids.back() == kNoCarry) return {};
+  }
+  return ids;
+}
+
+Expr ProgramBuilder::remembered(std::uint32_t at, const std::vector<std::int64_t>& observed) {
+  if (request_.nested || request_.rolled != nullptr) return nullptr;
+  const std::uint32_t offset = at - run_.ops[op_].items;
+  if (const std::vector<CarryId> own = number_ids(offset, -1); !own.empty()) {
+    const Expr e = unified(own, observed);
+    if (e != nullptr && is_const(e) && forgot()) note_fitted(e, "a number");
+    return e;
+  }
+  std::vector<std::vector<CarryId>> places;
+  for (std::uint32_t k = 0; k < run_.ops[op_].call_count; ++k) {
+    std::vector<CarryId> ids = number_ids(offset, static_cast<int>(k));
+    bool literal = !ids.empty(), same = !ids.empty();
+    for (std::size_t r = 0; r < ids.size() && same; ++r) {
+      const Carry& node = request_.runs[r]->carried[ids[r]];
+      same = !node.real && node.i == observed[r];
+      literal = literal && node.kind == CarryKind::kInt && node.i == observed[0];
+    }
+    if (!same) continue;
+    // Of two that are equal throughout, what stands in the source as a number is the likelier.
+    if (literal) {
+      if (forgot()) note_fitted(pool().constant(observed[0]), "a number");
+      return pool().constant(observed[0]);
+    }
+    places.push_back(std::move(ids));
+  }
+  Expr first = nullptr;
+  for (const auto& ids : places) {
+    const Expr e = unified(ids, observed);
+    if (e == nullptr || e == first) continue;
+    if (first == nullptr) {
+      first = e;
+    } else {
+      add_rival(first, e);
+    }
+  }
+  return first;
+}
+
+// Another expression with the same values in every run.
+void ProgramBuilder::add_rival(Expr chosen, Expr other) {
+  ProgramGuard guard;
+  guard.left = chosen;
+  guard.right = other;
+  guard.rival = true;
+  program_.guards.push_back(std::move(guard));
+}
+
+Expr ProgramBuilder::unified(const std::vector<CarryId>& ids,
+                             const std::vector<std::int64_t>& observed) {
+  std::vector<Expr> by_run;
+  for (std::size_t r = 0; r < ids.size(); ++r) {
+    by_run.push_back(carried(r, ids[r]));
+    if (by_run.back() == nullptr) return nullptr;
+  }
+  std::vector<std::size_t> all(ids.size());
+  for (std::size_t r = 0; r < all.size(); ++r) all[r] = r;
+  follow_ways();
+  const Expr e = by_way(by_run, all, 0);
+  if (e == nullptr || !explains(e, observed)) return nullptr;
+  if (std::find(by_run.begin(), by_run.end(), e) == by_run.end()) add_choices(e, by_run, observed);
+  return e;
+}
+
+// What else the runs would allow: a choice by another question that all of them were asked.
+void ProgramBuilder::add_choices(Expr found, const std::vector<Expr>& by_run,
+                                 const std::vector<std::int64_t>& observed) {
+  constexpr int kMostRivals = 4;
+  int rivals = 0;
+  for (const Way::Step& step : ways_[0].steps) {
+    const auto key = std::make_tuple(step.guard.compare, step.guard.left, step.guard.right);
+    Expr yes = nullptr, no = nullptr;
+    bool pure = true;
+    for (std::size_t r = 0; r < by_run.size() && pure; ++r) {
+      const Way& way = ways_[r];
+      const auto it = std::find_if(way.steps.begin(), way.steps.end(), [&](const Way::Step& other) {
+        return std::make_tuple(other.guard.compare, other.guard.left, other.guard.right) == key;
+      });
+      if (it == way.steps.end()) {
+        pure = false;
+        break;
+      }
+      Expr& side = it->answer ? yes : no;
+      if (side == nullptr) side = by_run[r];
+      pure = side == by_run[r];
+    }
+    if (!pure || yes == nullptr || no == nullptr) continue;
+    const Expr other = either(step.guard, yes, no);
+    if (other == nullptr || other == found || !explains(other, observed)) continue;
+    add_rival(found, other);
+    if (++rivals == kMostRivals) return;
+  }
+}
+
+// The questions of every run up to the operator at hand; one that is asked again counts once.
+void ProgramBuilder::follow_ways() {
+  ways_.resize(request_.runs.size());
+  for (std::size_t r = 0; r < ways_.size(); ++r) {
+    const std::vector<Guard>& guards = recorded(r).guards;
+    const bool all = !request_.recorded.empty();  // operators are numbered otherwise
+    Way& way = ways_[r];
+    for (; way.next < guards.size() && (all || guards[way.next].op <= op_); ++way.next) {
+      const Guard& guard = guards[way.next];
+      if (guard.right == kNoCarry || guard.compare == Compare::kCount ||
+          way.steps.size() >= kLongestWay) {
+        continue;
+      }
+      const Expr left = carried(r, guard.left), right = carried(r, guard.right);
+      if (left == nullptr || right == nullptr || left == right) continue;
+      if (pool().symbols_of(left).empty() && pool().symbols_of(right).empty()) continue;
+      if (!way.seen.insert({guard.compare, left, right}).second) continue;
+      way.steps.push_back({{guard.compare, true, left, right, {}, {}}, guard.outcome});
+    }
+  }
+}
+
+// One expression for runs that went the same way up to step `at`: theirs, or a choice by the
+// questions in the order in which the model asked them.
+Expr ProgramBuilder::by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs,
+                            std::size_t at) {
+  const auto alike = [&](std::size_t r) { return by_run[r] == by_run[runs[0]]; };
+  if (std::all_of(runs.begin(), runs.end(), alike)) return by_run[runs[0]];
+  for (;; ++at) {
+    if (at >= ways_[runs[0]].steps.size()) return nullptr;
+    const ProgramGuard& asked = ways_[runs[0]].steps[at].guard;
+    std::vector<std::size_t> yes, no;
+    for (const std::size_t r : runs) {
+      if (at >= ways_[r].steps.size()) return nullptr;
+      const auto& [guard, answer] = ways_[r].steps[at];
+      if (guard.compare != asked.compare || guard.left != asked.left ||
+          guard.right != asked.right) {
+        return nullptr;  // something else led them apart
+      }
+      (answer ? yes : no).push_back(r);
+    }
+    if (yes.empty() || no.empty()) continue;
+    const Expr a = by_way(by_run, yes, at + 1);
+    const Expr b = a == nullptr ? nullptr : by_way(by_run, no, at + 1);
+    if (b == nullptr || a == b || a->weight + b->weight > kHeaviest) return a == b ? b : nullptr;
+    return either(asked, a, b);
+  }
+}
+
+// a where the guard says yes, else b.
+Expr ProgramBuilder::either(const ProgramGuard& asked, Expr a, Expr b) {
+  if (pool().is_real(a) || pool().is_real(b)) return nullptr;
+  const bool less = asked.compare == Compare::kLess || asked.compare == Compare::kLessEqual;
+  const bool more = asked.compare == Compare::kGreater || asked.compare == Compare::kGreaterEqual;
+  if (less || more) {
+    const Expr low = less ? asked.left : asked.right, high = less ? asked.right : asked.left;
+    if (a == low && b == high) return pool().min(a, b);
+    if (a == high && b == low) return pool().max(a, b);
+  }
+  return pool().where(holds(pool(), asked), a, b);
+}
+
+Expr ProgramBuilder::remembered_real(std::uint32_t at, const std::vector<double>& observed) {
+  if (request_.nested || request_.rolled != nullptr) return nullptr;
+  const std::uint32_t offset = at - run_.ops[op_].items;
+  const auto fits = [&](Expr e) {
+    try {
+      return solver_.real_values_of(e) == observed;
+    } catch (const Error&) {
+      return false;
+    }
+  };
+  const Expr own = carried(0, run_.items[run_.ops[op_].items + offset].carried);
+  if (own != nullptr && own->kind != ExprKind::kReal && !is_const(own) && fits(own)) {
+    return pool().to_real(own);
+  }
+  const bool constant =
+      std::all_of(observed.begin(), observed.end(), [&](double v) { return v == observed[0]; });
+  for (const Expr e : call_numbers_) {
+    if (constant && e->kind == ExprKind::kReal && fits(e)) return nullptr;  // a literal
+  }
+  for (const Expr e : call_numbers_) {
+    if (e->kind != ExprKind::kReal && !is_const(e) && fits(e)) return pool().to_real(e);
+  }
+  return nullptr;
+}
+
+// How often a rolled loop goes round: what some range() was made of.
+Expr ProgramBuilder::counted(const std::vector<std::int64_t>& observed) {
+  if (request_.nested || request_.recorded.empty()) return nullptr;
+  const std::size_t calls = recorded(0).ranges.size();
+  for (const Run* run : request_.recorded) {
+    if (run->ranges.size() != calls) return nullptr;
+  }
+  for (std::size_t k = 0; k < calls; ++k) {
+    std::vector<CarryId> ids;
+    bool fits = true;
+    for (std::size_t r = 0; r < request_.recorded.size() && fits; ++r) {
+      ids.push_back(recorded(r).ranges[k]);
+      fits = ids.back() != kNoCarry && !recorded(r).carried[ids.back()].real &&
+             recorded(r).carried[ids.back()].i == observed[r];
+    }
+    if (!fits) continue;
+    if (const Expr e = unified(ids, observed); e != nullptr && !is_const(e)) return e;
+  }
+  return nullptr;
+}
+
+// Whether a plain number may come from a size: some went where no memory is kept.
+bool ProgramBuilder::forgot() const {
+  return std::any_of(request_.runs.begin(), request_.runs.end(),
+                     [&](const Run* run) { return run->forgot_at <= op_; });
+}
+
+// The way of every run through the guards. A guard that is asked again and again (a loop) counts
+// once in a way.
+void ProgramBuilder::add_guards() {
+  std::vector<ProgramGuard>& found = program_.guards;
+  std::map<std::tuple<Compare, Expr, Expr>, std::size_t> known;
+  std::map<std::vector<std::pair<std::size_t, bool>>, bool> ways;
+  std::map<Expr, std::set<Expr>> counts;
+  for (std::size_t r = 0; r < request_.runs.size(); ++r) {
+    const Run& run = recorded(r);
+    GuardPath path;
+    path.setting = request_.symbols[r];
+    std::vector<std::pair<std::size_t, bool>> way;
+    std::vector<bool> seen(found.size(), false);
+    for (const Guard& guard : run.guards) {
+      if (way.size() >= kLongestWay) break;
+      const Expr left = carried(r, guard.left);
+      const Expr right = guard.right == kNoCarry ? nullptr : carried(r, guard.right);
+      if (left == nullptr || left == right) continue;
+      if (right == nullptr && guard.compare != Compare::kKey) continue;
+      if (guard.compare == Compare::kCount) {
+        counts[left].insert(right);
+        continue;
+      }
+      if (pool().symbols_of(left).empty() &&
+          (right == nullptr || pool().symbols_of(right).empty())) {
+        continue;
+      }
+      const auto [it, fresh] = known.try_emplace({guard.compare, left, right}, found.size());
+      if (fresh) {
+        found.push_back({guard.compare, guard.outcome, left, right,
+                         vocabulary_.strings[guard.module], vocabulary_.strings[guard.source]});
+      }
+      const std::size_t g = it->second;
+      if (seen.size() <= g) seen.resize(g + 1, false);
+      if (seen[g]) continue;
+      seen[g] = true;
+      found[g].both = found[g].both || found[g].outcome != guard.outcome;
+      path.steps.push_back({g, guard.outcome});
+      way.emplace_back(g, guard.outcome);
+    }
+    if (ways.try_emplace(std::move(way), true).second) program_.paths.push_back(std::move(path));
+  }
+  // A loop that always went round as often as now may be there as often as that.
+  for (const auto& [left, numbers] : counts) {
+    if (numbers.size() != 1 || request_.rolled != nullptr || pool().symbols_of(left).empty())
+      continue;
+    if (!is_const(*numbers.begin())) continue;
+    found.push_back({Compare::kEqual, true, left, *numbers.begin()});
+  }
+  // What was asked of values, the file asks again: here, so that what they come from is kept.
+  for (const ProgramGuard& guard : found) {
+    if (guard.rival || guard.both || guard.right == nullptr) continue;
+    std::vector<SymbolId> symbols = pool().symbols_of(guard.left);
+    for (const SymbolId id : pool().symbols_of(guard.right)) symbols.push_back(id);
+    const bool of_values = std::any_of(symbols.begin(), symbols.end(), [&](SymbolId id) {
+      return pool().symbols()[id].kind != SymbolKind::kSize;
+    });
+    if (!of_values) continue;
+    graph().requirements.push_back({holds(pool(), guard), words_of(pool(), guard)});
+  }
+}
+
+}  // namespace fairlead
