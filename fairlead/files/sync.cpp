@@ -70,6 +70,10 @@ FolderLock::FolderLock(const std::string& folder) {
   }
 }
 
+void FolderLock::remove(const std::string& name) const {
+  if (descriptor_ >= 0) ::unlinkat(descriptor_, name.c_str(), 0);
+}
+
 FolderLock::~FolderLock() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }

@@ -25,6 +25,8 @@ class FolderLock {
   ~FolderLock();
   // False also where the file system has no locks: what is safe with a lock alone must not be done.
   [[nodiscard]] bool held() const { return held_; }
+  // Removes a file of the folder that was locked, whatever folder has its name by now.
+  void remove(const std::string& name) const;
 
  private:
   int descriptor_ = -1;

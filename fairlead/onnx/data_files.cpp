@@ -63,10 +63,6 @@ std::set<std::string> nobodys(const std::string& folder, const std::set<std::str
   return found;
 }
 
-void remove_files(const std::string& folder, const std::set<std::string>& names) {
-  for (const std::string& name : names) ::unlink((fs::path(folder) / name).c_str());
-}
-
 // What the model `name` of a folder refers to and may be removed with it: data that a model of
 // Fairlead has by its name, and "model.onnx.data", which is what other writers call it.
 std::set<std::string> data_of(const std::string& folder, const std::string& name) {
@@ -90,16 +86,19 @@ void remove_unnamed(const std::string& folder, const std::set<std::string>& mode
   {
     const FolderLock lock(folder);
     if (!lock.held()) return;
-    std::set<std::string> orphans;
     for (const std::string& name : nobodys(folder, models, replaced)) {
-      (replaced.contains(name) ? later : orphans).insert(name);
+      if (replaced.contains(name)) {
+        later.insert(name);
+      } else {
+        lock.remove(name);
+      }
     }
-    remove_files(folder, orphans);
   }
   if (later.empty()) return;
   std::this_thread::sleep_for(kGrace);
   const FolderLock lock(folder);
-  if (lock.held()) remove_files(folder, nobodys(folder, models, later));
+  if (!lock.held()) return;
+  for (const std::string& name : nobodys(folder, models, later)) lock.remove(name);
 }
 
 }  // namespace
@@ -143,7 +142,7 @@ void commit_model(Staging& staging, const std::string& data) {
     } catch (const Error&) {
       // The same bytes under the same name were another's, or it is not there and nothing is
       // removed.
-      if (!data.empty() && !was_there) remove_files(staging.parent(), {data});
+      if (!data.empty() && !was_there) lock.remove(data);
       throw;
     }
     staging.sync_parent();

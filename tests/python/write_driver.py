@@ -62,7 +62,8 @@ class Onnx:
     """One model, with its weights inside or beside it."""
 
     def __init__(self, folder: Path, external: str):
-        self.path, self.external = folder / "model.onnx", external
+        self.path = self.name = folder / "model.onnx"
+        self.external = external
         self.models = {w: fairlead.export(m, (X,), None, verify=False).model for w, m in MODELS.items()}
 
     def write(self, which: str) -> None:
@@ -82,7 +83,7 @@ class Folder(Onnx):
 
     def __init__(self, folder: Path, external: str):
         super().__init__(folder, external)
-        self.folder = folder / "out"
+        self.folder = self.name = folder / "out"
         self.folder.mkdir()
         (self.folder / "README.md").write_text("mine")
 
