@@ -135,3 +135,13 @@ def test_writing_again_gives_the_same_bytes(tmp_path):
     fairlead.export(model, inputs, tmp_path / "a.onnx")
     fairlead.export(model, inputs, tmp_path / "b.onnx")
     assert (tmp_path / "a.onnx").read_bytes() == (tmp_path / "b.onnx").read_bytes()
+
+
+def test_thousands_of_inputs(tmp_path):
+    class Ends(torch.nn.Module):
+        def forward(self, tensors):
+            return tensors[0] + 2 * tensors[-1]
+
+    result = fairlead.export(Ends().eval(), {"tensors": [torch.rand(3) for _ in range(1200)]}, tmp_path / "m.onnx")
+    assert len(result.contract.inputs) == 1200
+    assert all(row["ok"] for row in result.discrepancies)
