@@ -24,7 +24,7 @@ compares it with the program.
 
 Options:
   --opset N                          ONNX opset, 18 to 26 (default 20)
-  --external-data auto|always|never  whether weights go to MODEL.onnx.data (default auto)
+  --external-data auto|always|never  whether weights go to a .data file (default auto)
   --text                             print the graph and write nothing
   --quiet                            print nothing but errors
   --version                          print the version

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "fairlead/files/output_file.h"
 #include "fairlead/onnx/external_plan.h"
 #include "fairlead/onnx/model.h"
-#include "fairlead/onnx/output_file.h"
 
 namespace fairlead::onnx {
 

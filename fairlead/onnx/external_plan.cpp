@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "fairlead/onnx/output_file.h"
+#include "fairlead/files/output_file.h"
 #include "fairlead/onnx/shared_weights.h"
 #include "fairlead/onnx/tensor_stream.h"
 
@@ -45,11 +45,9 @@ std::int64_t initializer_bytes(const Graph& graph) {
   return total;
 }
 
-ExternalPlan plan_external(const Graph& graph, bool external, std::string location,
-                           const SharedWeights* shared) {
+ExternalPlan plan_external(const Graph& graph, bool external, const SharedWeights* shared) {
   ExternalPlan plan;
   if (!external) return plan;
-  plan.location = std::move(location);
   for_each_initializer(graph, [&](const TensorData& tensor) {
     const std::int64_t bytes = stored_bytes(tensor);
     if (bytes < kExternalTensorBytes) return;
@@ -68,9 +66,10 @@ ExternalPlan plan_external(const Graph& graph, bool external, std::string locati
   return plan;
 }
 
-void write_external(const ExternalPlan& plan, const std::string& path,
-                    const std::string& shown_as) {
+void write_external(const ExternalPlan& plan, const std::string& path, const std::string& shown_as,
+                    ContentHash* hash) {
   OutputFile file(path, shown_as);
+  file.hash_into(hash);
   for (const ExternalPlan::Entry& entry : plan.entries) {
     file.pad_to(entry.slot.offset);
     stream_tensor(*entry.tensor, file);

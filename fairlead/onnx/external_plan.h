@@ -11,6 +11,10 @@
 #include "fairlead/onnx/model.h"
 #include "fairlead/onnx/writer.h"
 
+namespace fairlead {
+class ContentHash;
+}
+
 namespace fairlead::onnx {
 
 class SharedWeights;
@@ -31,7 +35,7 @@ struct ExternalPlan {
     const TensorData* tensor;
     ExternalSlot slot;
   };
-  std::string location;  // the name that the model refers to
+  std::string location;  // the name that the model refers to, known when the file is written
   std::vector<Entry> entries;
   std::unordered_map<const TensorData*, ExternalSlot> slots;  // every external initializer
   std::int64_t bytes = 0;                                     // of the whole file
@@ -44,10 +48,12 @@ struct ExternalPlan {
 // An empty plan where `external` is false; otherwise every initializer of kExternalTensorBytes or
 // more. Two initializers share a slot where they are the same bytes in the same order of one
 // memory; those of `shared` that lie in files already refer to them.
-[[nodiscard]] ExternalPlan plan_external(const Graph& graph, bool external, std::string location,
+[[nodiscard]] ExternalPlan plan_external(const Graph& graph, bool external,
                                          const SharedWeights* shared = nullptr);
 
-// Streams the planned tensors to `path`; `shown_as` is the name in errors.
-void write_external(const ExternalPlan& plan, const std::string& path, const std::string& shown_as);
+// Streams the planned tensors to `path`; `shown_as` is the name in errors, `hash` that of the
+// bytes.
+void write_external(const ExternalPlan& plan, const std::string& path, const std::string& shown_as,
+                    ContentHash* hash);
 
 }  // namespace fairlead::onnx

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "fairlead/files/output_file.h"
 #include "fairlead/onnx/model.h"
-#include "fairlead/onnx/output_file.h"
 
 namespace fairlead::onnx {
 

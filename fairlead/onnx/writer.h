@@ -7,6 +7,10 @@
 
 #include "fairlead/onnx/model.h"
 
+namespace fairlead {
+class Staging;
+}
+
 namespace fairlead::onnx {
 
 class SharedWeights;
@@ -25,18 +29,17 @@ inline constexpr std::int64_t kExternalAlignment = 4096;
 struct WriteResult {
   std::int64_t model_bytes = 0;
   std::int64_t external_bytes = 0;  // 0: no external file
-  std::string external_path;        // "<path>.data", empty where there is none
+  std::string external_path;        // "<path>.<hash of its content>.data"; empty: none
 };
 
 // Files staged beside their final names. The destructor removes what was not committed, so an
-// error, a full disk or an interrupt leaves nothing behind.
+// error, a full disk or an interrupt leaves nothing behind; what a killed process left is removed
+// by the next write of the same path.
 class StagedModel {
  public:
-  StagedModel() = default;
+  StagedModel();
   StagedModel(StagedModel&& other) noexcept;
   StagedModel& operator=(StagedModel&& other) noexcept;
-  StagedModel(const StagedModel&) = delete;
-  StagedModel& operator=(const StagedModel&) = delete;
   ~StagedModel();
 
   // A loadable model under a temporary name: the staged .onnx refers to its external file by the
@@ -46,17 +49,18 @@ class StagedModel {
   // Adds a pair to the model's metadata, for what is known only after it was run. Throws
   // Error(kIo).
   void add_metadata(const std::string& key, const std::string& value);
-  void commit();   // renames both files into place; throws Error(kIo)
+  // Both files get their names: the data first, under one that no older model refers to, then the
+  // model, in one step. They are on the disk when this returns. Throws Error(kIo).
+  void commit();
   void discard();  // removes them; never throws
 
  private:
   friend StagedModel write_model(const Model&, const std::string&, ExternalData,
                                  std::shared_ptr<SharedWeights>);
-  std::string folder_;
+  void write_data(ExternalPlan& plan);
+  std::unique_ptr<Staging> staging_;
   std::string staged_path_;
-  std::string staged_data_;
-  std::string final_path_;
-  std::string final_data_;
+  std::string data_name_;  // of the external file; empty: none
   WriteResult result_;
   std::shared_ptr<SharedWeights> shared_;  // told where the weights are once they are there
   std::shared_ptr<ExternalPlan> plan_;

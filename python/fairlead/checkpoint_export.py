@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -32,6 +30,8 @@ from fairlead.pipeline import ExportResult, export
 from fairlead.report.record import keep_times
 from fairlead.request import DEFAULT_OPSET
 from fairlead.runtime import manifest
+from fairlead.signals import terminable
+from fairlead.staged import staged_folder
 
 FORMATS = ("onnx", "pt2", "pte")
 # Trained weights amplify rounding, most where a padded place of a prompt sees nothing: there the logits of SmolLM2-135M
@@ -61,6 +61,7 @@ class CheckpointExport:
         return max(rows) if rows else None
 
 
+@terminable()
 def export_checkpoint(
     source: str | os.PathLike | Checkpoint,
     folder: str | os.PathLike,
@@ -163,7 +164,12 @@ class _Run:
                 keep_times(part)
                 part.path = os.path.join(self.folder, name)
         with self.stage("files", "writing configuration, tokenizer and processor"):
-            client_files.write(self.checkpoint, model, loaded.samples.tokenizer, result, self.staged)
+            try:
+                client_files.write(self.checkpoint, model, loaded.samples.tokenizer, result, self.staged)
+            except OSError as error:
+                raise WriteError(
+                    f"[export] Could not write '{self.folder}': {error.strerror or error}. Choose another folder."
+                ) from error
         result.notes = [*self.checkpoint.notes, *loaded.samples.notes]
         result.files = sorted(
             os.path.relpath(os.path.join(at, file), self.staged)
@@ -198,7 +204,7 @@ class _Run:
 
 @contextlib.contextmanager
 def staging(folder: str):
-    """A folder beside `folder`; it takes its name (or its files go into it) when the block ends well."""
+    """A folder beside `folder`; it takes its name when the block ends well, with what others have in it."""
     final = os.path.abspath(folder)
     if os.path.exists(final) and not os.path.isdir(final):
         raise WriteError(f"[export] Could not write '{folder}': it is a file. Give the name of a folder.")
@@ -206,43 +212,10 @@ def staging(folder: str):
         raise InvalidInput(
             f"[export] Expected a folder for a checkpoint, got '{folder}': the files of its clients go there too."
         )
-    try:
-        os.makedirs(os.path.dirname(final), exist_ok=True)
-        staged = tempfile.mkdtemp(prefix=".fairlead-", dir=os.path.dirname(final))
-    except OSError as error:
-        raise WriteError(f"[export] Could not write '{folder}': {error.strerror}. Choose another folder.") from None
-    try:
+    with staged_folder(folder, "export") as staged:
         try:
             yield staged
         except FairleadError as error:
             if staged in str(error):  # users are told the name they gave
                 raise type(error)(str(error).replace(staged, folder.rstrip(os.sep))) from error
             raise
-        move(staged, final)
-    finally:
-        shutil.rmtree(staged, ignore_errors=True)
-
-
-def move(staged: str, final: str) -> None:
-    try:
-        mask = umask()
-        os.chmod(staged, 0o777 & ~mask)  # files made for staging are for their owner alone
-        for at, _, names in os.walk(staged):
-            for name in names:
-                os.chmod(os.path.join(at, name), 0o666 & ~mask)
-        if not os.path.exists(final) or not os.listdir(final):
-            os.rename(staged, final)
-            return
-        for at, _, names in os.walk(staged):
-            inside = os.path.join(final, os.path.relpath(at, staged))
-            os.makedirs(inside, exist_ok=True)
-            for name in names:
-                os.replace(os.path.join(at, name), os.path.join(inside, name))
-    except OSError as error:
-        raise WriteError(f"[export] Could not write '{final}': {error.strerror}. Choose another folder.") from None
-
-
-def umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -1,7 +1,7 @@
 """The entry of the command line: what every command shares about errors and exit codes.
 
 Exit codes: 0 done; 1 the model cannot be exported, or a file not be written; 2 usage: a wrong option, input or path;
-130 interrupted with Ctrl-C.
+130 interrupted with Ctrl-C; 143 ended by SIGTERM.
 """
 
 from __future__ import annotations
@@ -21,17 +21,20 @@ def main() -> None:
 
     from fairlead.commands import fairlead
     from fairlead.printing import failed
+    from fairlead.signals import Terminated, terminated_as_exception
 
     try:
-        sys.exit(fairlead.main(prog_name="fairlead", standalone_mode=False) or 0)
+        with terminated_as_exception():
+            code = fairlead.main(prog_name="fairlead", standalone_mode=False) or 0
+        sys.exit(code)
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:  # usage: shown with the command's own help line
         error.show()
         sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
+    except (click.Abort, KeyboardInterrupt) as stopped:
         failed("interrupted, nothing was written")
-        sys.exit(130)
+        sys.exit(143 if isinstance(stopped, Terminated) or isinstance(stopped.__cause__, Terminated) else 130)
     except FairleadError as error:
         failed(str(error))
         if page := getattr(error, "page", None):

@@ -49,7 +49,8 @@ def inspect(path, as_json) -> None:
         return
     if about:
         heading("{architecture} from {source}: {task}, {dtype}".format(**about))
-        others = sorted(name for name in os.listdir(path) if name.removesuffix(".data") not in files)
+        named = {*files, *(file for summary in summaries.values() for file in summary["external_files"])}
+        others = sorted(name for name in os.listdir(path) if name not in named)
         say(f"  {', '.join([*files, *others])}")
     for name, summary in summaries.items():
         print_summary(os.path.join(path, name), summary)

@@ -161,7 +161,7 @@ def print_checkpoint(result) -> None:
 
 
 def others(result) -> list[str]:
-    return [name for name in result.files if name.removesuffix(".data") not in result.parts]
+    return [name for name in result.files if name not in result.parts and not _core.is_data_name(name)]
 
 
 def print_differences(rows_of: dict[str, list[dict]]) -> None:
@@ -186,7 +186,10 @@ def print_result(result) -> None:
     table([(name, f"{seconds:.3f} s") for name, seconds in result.timings.items()])
     heading("Differences from PyTorch")
     print_differences({"": result.discrepancies})
-    external = f" and {size_text(result.external_bytes)} in {result.path}.data" if result.external_bytes else ""
+    external = ""
+    if result.external_bytes:
+        files = ", ".join(_core.read_summary(result.path)["external_files"])
+        external = f" and {size_text(result.external_bytes)} in {files}"
     written = f"{result.path}: {result.nodes} nodes, opset {result.opset}, {size_text(result.model_bytes)}{external}"
     say(f"{style('Written', bold=True, fg='green')} {written}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 from dataclasses import dataclass
 from typing import Any
@@ -28,7 +29,12 @@ class Call:
         return dict(zip(self.positional, self.args, strict=True)) | self.kwargs
 
     def tensor(self, name: str) -> torch.Tensor:
-        return self.tensors[self.names.index(name)]
+        return self.tensors[self.places[name]]
+
+    @functools.cached_property
+    def places(self) -> dict[str, int]:
+        """Where each tensor is, by its name."""
+        return {name: k for k, name in enumerate(self.names)}
 
     def with_tensors(self, tensors: list[torch.Tensor]) -> tuple[tuple, dict]:
         """Arguments of the same structure around other tensors; nothing of the user's is shared."""
@@ -277,7 +283,7 @@ def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     if tensor.is_floating_point():
         if not bool(tensor.any()):  # a state that is empty yet: whether it is read shows only where it is not
             return (torch.rand(tensor.shape, generator=generator) * 0.5).to(tensor.dtype)
-        if tensor.flatten()[:64].unique().numel() <= 2:
+        if len(set(tensor.flatten()[:64].tolist())) <= 2:
             return tensor.clone()
         noise = torch.rand(tensor.shape, generator=generator).to(tensor.dtype)
         return tensor * (noise * 0.5 + 0.75)

@@ -28,6 +28,7 @@ from fairlead.report.failure import explain
 from fairlead.report.record import record_of
 from fairlead.request import DEFAULT_OPSET, check_request
 from fairlead.runtime_check import OnnxSession, eager
+from fairlead.signals import terminable
 from fairlead.solving import Runs, Solving
 from fairlead.verification import BRANCH_SETTINGS, Verification
 
@@ -82,6 +83,7 @@ class Progress:
             self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - start
 
 
+@terminable()
 def export(
     model: Any,
     inputs: Any = None,
@@ -109,7 +111,7 @@ def export(
     model: the module, in eval mode, on the CPU; or a program of torch.export, or the name of a .pt2 file with one:
         then export(program, path), with no inputs.
     inputs: one example call (a tuple of positional or a dict of named arguments), or a list of several.
-    path: the .onnx file; large weights go to path + ".data". None leaves no file: the result's model can be written.
+    path: the .onnx file; large weights go to a file beside it. None leaves no file: the result's model can be written.
     tracer: "observe" runs the model at several sizes and records it; "torch.export" traces it symbolically first.
     dynamic_shapes: as torch.export takes them; None finds out by itself. What is not mentioned stays fixed.
     input_names, output_names: names of the file's inputs and outputs, in order; by default the flat paths of the

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from importlib import metadata
 from typing import Any
 
 import torch
 
-from fairlead._core import InvalidInput, WriteError
+from fairlead._core import InvalidInput, Staging, WriteError
 
 # What ONNX Runtime 1.31 runs best on CPU: Gelu is an operator, and its fusions know every form below 21.
 DEFAULT_OPSET = 20
@@ -110,16 +109,7 @@ def check_path(path: Any) -> str:
     if not os.path.isdir(folder):
         what = "is a file" if os.path.exists(folder) else "does not exist"
         raise WriteError(f"[export] Could not write '{path}': the folder {folder} {what}. Create it first.")
-    try:
-        os.rmdir(tempfile.mkdtemp(prefix=".fairlead-", dir=folder))
-    except OSError as error:
-        # A folder of the system (/proc) may be there, and still not know the name of a new file.
-        reason = "it takes no new files" if isinstance(error, FileNotFoundError) else error.strerror
-        raise WriteError(
-            f"[export] Could not write '{path}': {reason} (folder {folder}). Check its permissions, or choose "
-            ""
-            "another one."
-        ) from None
+    Staging(path, "export").discard()  # also removes what a process that was killed left here
     return path
 
 

@@ -18,6 +18,9 @@ from fairlead.record.session import DTYPES
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
 
 
+MANY_INPUTS = 1000
+
+
 class OnnxSession:
     """An ONNX Runtime session fed with and giving torch tensors, without copies, for every dtype."""
 
@@ -43,7 +46,16 @@ class OnnxSession:
 
     def run(self, feeds: dict[str, torch.Tensor]) -> list:
         held = {name: self.value(feeds[name]) for name in self.inputs}
-        return self.session.run_with_ort_values(self.outputs, held)
+        if len(held) < MANY_INPUTS:
+            return self.session.run_with_ort_values(self.outputs, held)
+        # The plain call looks for every name in a list of all names.
+        bound = self.session.io_binding()
+        for name, value in held.items():
+            bound.bind_ortvalue_input(name, value)
+        for name in self.outputs:
+            bound.bind_output(name)
+        self.session.run_with_iobinding(bound)
+        return bound.get_outputs()
 
 
 NUMPY_LESS = {torch.bfloat16: 16}

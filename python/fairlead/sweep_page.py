@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import html
 import os
-import tempfile
 from typing import Any
 
+from fairlead._core import write_file
 from fairlead.printing import size_text
 
 REPORT = "report.html"
@@ -40,12 +40,7 @@ def write_page(path: str, rows: list[dict[str, Any]], count: int) -> None:
 </tbody></table></div>
 </body></html>
 """
-    folder = os.path.dirname(os.path.abspath(path))
-    handle, staged = tempfile.mkstemp(prefix=".fairlead-", dir=folder)
-    with os.fdopen(handle, "w", encoding="utf-8") as file:
-        file.write(text)
-    os.chmod(staged, 0o644)
-    os.replace(staged, path)
+    write_file(os.fspath(path), text.encode("utf-8", errors="replace"), "sweep")
 
 
 def one_row(row: dict[str, Any], folder: str) -> str:

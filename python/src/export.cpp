@@ -350,8 +350,8 @@ void init_export(nb::module_& m) {
       .def_prop_ro("external_path",
                    [](const onnx::StagedModel& s) { return s.result().external_path; })
       .def("add_metadata", &onnx::StagedModel::add_metadata, "key"_a, "value"_a)
-      .def("commit", &onnx::StagedModel::commit)
-      .def("discard", &onnx::StagedModel::discard);
+      .def("commit", &onnx::StagedModel::commit, nb::call_guard<nb::gil_scoped_release>())
+      .def("discard", &onnx::StagedModel::discard, nb::call_guard<nb::gil_scoped_release>());
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
         "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a, "optimize"_a = true,
         "keep_writes"_a = false);

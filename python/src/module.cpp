@@ -6,6 +6,7 @@ namespace nb = nanobind;
 namespace fairlead::python {
 void init_errors(nb::module_& m);
 void init_export(nb::module_& m);
+void init_files(nb::module_& m);
 void init_lowering(nb::module_& m);
 void init_observe(nb::module_& m);
 void init_probe(nb::module_& m);
@@ -23,6 +24,7 @@ NB_MODULE(_core, m) {
   fairlead::python::init_observe(m);
   fairlead::python::init_record(m);
   fairlead::python::init_probe(m);
+  fairlead::python::init_files(m);
   fairlead::python::init_export(m);
   fairlead::python::init_pt2(m);
   fairlead::python::init_lowering(m);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 
+#include "fairlead/onnx/data_files.h"
 #include "fairlead/onnx/reader.h"
 #include "fairlead/onnx/writer.h"
 #include "onnx_models.h"
@@ -43,14 +44,22 @@ TEST_CASE("A second model refers to the weights of the first") {
   StagedModel staged = write_model(sample.model, folder / "b.onnx", ExternalData::kAlways, shared);
   // Loadable before it has its name: the first model's data is there too.
   const auto beside = std::filesystem::path(staged.path()).parent_path();
-  CHECK(std::filesystem::exists(beside / "a.onnx.data"));
+  const std::string first = location(folder / "a.onnx", "table");
+  CHECK(is_data_name(first, "a.onnx"));
+  CHECK(std::filesystem::exists(beside / first));
   staged.commit();
-  CHECK(location(folder / "a.onnx", "table") == "a.onnx.data");
-  CHECK(location(folder / "b.onnx", "table") == "a.onnx.data");
-  CHECK(location(folder / "b.onnx", "table_turned") == "a.onnx.data");
-  CHECK(location(folder / "b.onnx", "pages") == "b.onnx.data");  // nobody said that it stays
-  CHECK(file_bytes(folder / "b.onnx.data").size() < file_bytes(folder / "a.onnx.data").size());
+  CHECK(location(folder / "b.onnx", "table") == first);
+  CHECK(location(folder / "b.onnx", "table_turned") == first);
+  const std::string second = location(folder / "b.onnx", "pages");  // nobody said that it stays
+  CHECK(is_data_name(second, "b.onnx"));
+  CHECK(file_bytes(folder / second).size() < file_bytes(folder / first).size());
   CHECK(folder.entries() == 4);
+
+  // Written again by itself, the first has its own: the second still finds what it refers to.
+  write_model(sample.model, folder / "a.onnx", ExternalData::kNever).commit();
+  CHECK(folder.entries() == 4);
+  write_model(sample.model, folder / "b.onnx", ExternalData::kNever).commit();
+  CHECK(folder.entries() == 2);
 }
 
 TEST_CASE(
@@ -62,9 +71,9 @@ TEST_CASE(
   write_model(sample.model, folder / "a.onnx", ExternalData::kAlways, shared).discard();
   CHECK(shared->folder().empty());
   write_model(sample.model, folder / "b.onnx", ExternalData::kAlways, shared).commit();
-  CHECK(location(folder / "b.onnx", "table") == "b.onnx.data");
+  CHECK(is_data_name(location(folder / "b.onnx", "table"), "b.onnx"));
   write_model(sample.model, other / "c.onnx", ExternalData::kAlways, shared).commit();
-  CHECK(location(other / "c.onnx", "table") == "c.onnx.data");
+  CHECK(is_data_name(location(other / "c.onnx", "table"), "c.onnx"));
 }
 
 TEST_CASE("A model without external data keeps its weights, and shares none") {

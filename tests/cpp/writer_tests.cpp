@@ -10,6 +10,7 @@
 #include <filesystem>
 
 #include "fairlead/base/error.h"
+#include "fairlead/onnx/data_files.h"
 #include "fairlead/onnx/encode_model.h"
 #include "fairlead/onnx/reader.h"
 #include "onnx_models.h"
@@ -195,16 +196,19 @@ TEST_CASE("External tensors are aligned, shared and streamed in row-major order"
   const TemporaryFolder folder;
   const SampleModel sample;
   StagedModel staged = write_model(sample.model, folder / "m.onnx", ExternalData::kAlways);
-  CHECK(staged.result().external_path == (folder / "m.onnx.data"));
+  const std::string data_file = std::filesystem::path(staged.result().external_path).filename();
+  CHECK(staged.result().external_path == folder / data_file);
+  CHECK(is_data_name(data_file, "m.onnx"));
   const ModelSummary summary = read_model_summary(staged.path());
-  const std::string data = file_bytes(staged.path() + ".data");
+  const std::filesystem::path beside = std::filesystem::path(staged.path()).parent_path();
+  const std::string data = file_bytes(beside / data_file);
   CHECK(static_cast<std::int64_t>(data.size()) == staged.result().external_bytes);
 
   const auto& table = initializer(summary, "table");
   const auto& turned = initializer(summary, "table_turned");
   const auto& pages = initializer(summary, "pages");
   CHECK(table.external);
-  CHECK(table.location == "m.onnx.data");
+  CHECK(table.location == data_file);
   CHECK(table.offset % 64 == 0);
   CHECK(turned.offset % 64 == 0);
   CHECK(pages.offset % kExternalAlignment == 0);
@@ -225,43 +229,74 @@ TEST_CASE("Nothing is under the final name before commit, and nothing else after
   const SampleModel sample;
   const std::string path = folder / "m.onnx";
   put_file(path, "old");
-  put_file(path + ".data", "old data");
+  put_file(path + ".data", "not named by it");
   SUBCASE("committed with external data") {
     StagedModel staged = write_model(sample.model, path, ExternalData::kAlways);
     CHECK(staged.path().starts_with(folder / ".m.onnx.fairlead-"));
     CHECK(file_bytes(path) == "old");
-    CHECK(file_bytes(path + ".data") == "old data");
+    CHECK(folder.entries() == 3);
     staged.commit();
     CHECK(read_model_summary(path).file_bytes == staged.result().model_bytes);
-    CHECK(static_cast<std::int64_t>(file_bytes(path + ".data").size()) ==
+    CHECK(static_cast<std::int64_t>(file_bytes(staged.result().external_path).size()) ==
           staged.result().external_bytes);
+    CHECK(folder.entries() == 3);
   }
-  SUBCASE("committed without: the data that was there is another's") {
+  SUBCASE("committed without") {
     write_model(sample.model, path, ExternalData::kNever).commit();
-    CHECK(file_bytes(path + ".data") == "old data");
+    CHECK(folder.entries() == 2);
   }
   SUBCASE("discarded, by hand, by the destructor and by a move") {
     StagedModel staged = write_model(sample.model, path, ExternalData::kAlways);
     staged.discard();
     staged.discard();
     staged = write_model(sample.model, path);
-    StagedModel other = std::move(staged);
-    CHECK(folder.entries() == 3);
+    {
+      StagedModel other = std::move(staged);
+      CHECK(folder.entries() == 3);
+    }
     CHECK(file_bytes(path) == "old");
+    CHECK(folder.entries() == 2);
   }
-  CHECK(folder.entries() == 2);
+  CHECK(file_bytes(path + ".data") == "not named by it");
 }
 
-TEST_CASE("A commit that fails puts the data back") {
+TEST_CASE("The data of a replaced model goes, unless another model names it") {
+  const TemporaryFolder folder;
+  SampleModel sample;
+  const std::string path = folder / "m.onnx";
+  const auto write = [&](ExternalData external) {
+    StagedModel staged = write_model(sample.model, path, external);
+    staged.commit();
+    return staged.result().external_path;
+  };
+  const std::string first = write(ExternalData::kAlways);
+  CHECK(write(ExternalData::kAlways) == first);  // the same bytes have the same name
+  CHECK(folder.entries() == 2);
+  put_file(folder / "m.onnx.00000000000000ff.data", "of a process that died between two renames");
+  sample.table[5] += 1;
+  const std::string second = write(ExternalData::kAlways);
+  CHECK(second != first);
+  CHECK(folder.entries() == 2);
+  std::filesystem::copy_file(path, folder / "copy.onnx");
+  write(ExternalData::kNever);
+  CHECK(std::filesystem::exists(second));
+  CHECK(folder.entries() == 3);
+  std::filesystem::remove(folder / "copy.onnx");
+  write(ExternalData::kNever);
+  CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("A commit that fails takes its data away, and leaves what was there") {
   const TemporaryFolder folder;
   const SampleModel sample;
   const std::string path = folder / "m.onnx";
   bool had_data = false;
-  SUBCASE("that was there") {
+  SUBCASE("the same data, of another model") {
     had_data = true;
-    put_file(path + ".data", "old data");
+    write_model(sample.model, path, ExternalData::kAlways).commit();
+    std::filesystem::rename(path, folder / "copy.onnx");
   }
-  SUBCASE("or takes it away") {}
+  SUBCASE("nothing") {}
   StagedModel staged = write_model(sample.model, path, ExternalData::kAlways);
   std::filesystem::create_directory(path);  // in the way, after the check
   CHECK_THROWS_WITH_AS(
@@ -270,9 +305,9 @@ TEST_CASE("A commit that fails puts the data back") {
        "': Is a directory. Give the name of a file, such as 'model.onnx' in that folder.")
           .c_str(),
       Error);
-  CHECK(std::filesystem::exists(path + ".data") == had_data);
-  if (had_data) CHECK(file_bytes(path + ".data") == "old data");
-  CHECK(folder.entries() == (had_data ? 2 : 1));
+  CHECK(std::filesystem::exists(staged.result().external_path) == had_data);
+  staged.discard();
+  CHECK(folder.entries() == (had_data ? 3 : 1));
 }
 
 TEST_CASE("Paths that cannot be written are refused with the reason and advice") {
@@ -296,10 +331,7 @@ TEST_CASE("Paths that cannot be written are refused with the reason and advice")
   const std::string long_name = folder / (std::string(300, 'x') + ".onnx");
   CHECK(error_text(ErrorCode::kIo, sample.model, long_name).find("Choose a shorter name.") !=
         std::string::npos);
-  std::filesystem::create_directory(folder / "m.onnx.data");
-  CHECK(error_text(ErrorCode::kIo, sample.model, folder / "m.onnx", ExternalData::kAlways)
-            .starts_with("[write_model] Could not write '" + (folder / "m.onnx.data")));
-  CHECK(folder.entries() == 2);
+  CHECK(folder.entries() == 1);
 }
 
 TEST_CASE("A folder without write permission is refused" * doctest::skip(::geteuid() == 0)) {
@@ -326,7 +358,7 @@ TEST_CASE("A disk that fills up leaves nothing behind") {
   CHECK(inside == "[write_model] Could not write '" + (folder / "m.onnx") +
                       "': File too large. Raise the limit on file sizes (ulimit -f), or choose "
                       "another disk.");
-  CHECK(outside.starts_with("[write_model] Could not write '" + (folder / "m.onnx.data") + "'"));
+  CHECK(outside == inside);
   CHECK(folder.entries() == 0);
 }
 
@@ -342,10 +374,10 @@ TEST_CASE("Models past 2 GiB go outside by themselves, and are refused where the
         std::string::npos);
   std::string automatic;
   {
-    const FileSizeLimit limit(50'000);  // enough to see which file it was writing
+    const FileSizeLimit limit(50'000);  // it is written outside, where no protobuf ends
     automatic = error_text(ErrorCode::kIo, sample.model, folder / "m.onnx");
   }
-  CHECK(automatic.starts_with("[write_model] Could not write '" + (folder / "m.onnx.data") + "'"));
+  CHECK(automatic.find("File too large") != std::string::npos);
   CHECK(folder.entries() == 0);
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,17 @@ class Fn(torch.nn.Module):
 
 def files(folder: str | os.PathLike) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else b"" for p in sorted(Path(folder).rglob("*"))}
+
+
+def names(folder: str | os.PathLike) -> list[str]:
+    """What lies in a folder; the hash in the name of a data file as `*`."""
+    return [re.sub(r"\.[0-9a-f]{16}\.data$", ".*.data", name) for name in files(folder)]
+
+
+def data_file(model: str | os.PathLike) -> Path:
+    """The one data file beside a model."""
+    (found,) = Path(model).parent.glob(f"{Path(model).name}.????????????????.data")
+    return found
 
 
 def torch_state() -> dict:

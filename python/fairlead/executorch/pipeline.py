@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from typing import Any
 
-from fairlead._core import InvalidInput, WriteError
+from fairlead._core import InvalidInput, Staging
 from fairlead.contract import Contract
 from fairlead.dynamic_shapes import LARGEST
 from fairlead.executorch.program import ExecutorchProgram
@@ -25,19 +23,15 @@ class StagedFile:
     external_bytes = 0
 
     def __init__(self, final: str):
-        self.final = final
-        self.folder = tempfile.mkdtemp(prefix=".fairlead-", dir=os.path.dirname(os.path.abspath(final)))
-        self.path = os.path.join(self.folder, "model.pte")
+        self.staging = Staging(final, "export")
+        self.path = self.staging.path
         self.model_bytes = 0
 
     def commit(self) -> None:
-        try:
-            os.replace(self.path, self.final)
-        except OSError as error:
-            raise WriteError(f"[export] Could not write '{self.final}': {error.strerror}.") from None
+        self.staging.commit_file()
 
     def discard(self) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.staging.discard()
 
 
 class ExecutorchExport(ProgramExport):
@@ -85,8 +79,8 @@ class ExecutorchExport(ProgramExport):
             symbol["max"] = bounds[symbol["name"]][1]
         self.exported = self.exported_program(program, contract)
         staged = self.staged = StagedFile(self.path)
-        with self.progress.stage("write", f"writing {self.path}"):
-            self.written = write(self.exported, staged.path, self.write_options)
+        with self.progress.stage("write", f"writing {self.path}"), staged.staging.open() as file:
+            self.written = write(self.exported, file, self.write_options)
         staged.model_bytes = os.path.getsize(staged.path)
         contract.notes.append(in_words(self.written, self.write_options))
         self.made = {

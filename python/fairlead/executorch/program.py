@@ -8,7 +8,7 @@ from typing import Any, BinaryIO
 
 import torch
 
-from fairlead._core import InvalidInput, WriteError
+from fairlead._core import InvalidInput, Staging
 from fairlead.contract import Contract
 from fairlead.executorch.session import ExecutorchSession
 from fairlead.leaves import get_leaf_tensors
@@ -61,17 +61,13 @@ class ExecutorchProgram:
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes the file beside its name and renames it."""
-        path = check_path(path)
-        descriptor, staged = tempfile.mkstemp(prefix=".fairlead-", dir=os.path.dirname(os.path.abspath(path)))
+        staging = Staging(check_path(path), "export")
         try:
-            with os.fdopen(descriptor, "wb") as file:
+            with staging.open() as file:
                 self.write_to_file(file)
-            os.replace(staged, path)
-        except OSError as error:
-            raise WriteError(f"[export] Could not write '{path}': {error.strerror}.") from None
+            staging.commit_file()
         finally:
-            if os.path.exists(staged):
-                os.unlink(staged)
+            staging.discard()
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
         """The outputs by name for what forward takes."""

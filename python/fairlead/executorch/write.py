@@ -1,6 +1,6 @@
 """From an ExportedProgram to the bytes of a .pte file, through the executorch package.
 
-This is the whole interface to what makes the file: `write(program, path, options)`.
+This is the whole interface to what makes the file: `write(program, file, options)`.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def check_backend(backend: str | None) -> None:
         raise InvalidInput(f'[export] Expected backend "xnnpack", "cuda", "mlx" or None, got {backend!r}.')
 
 
-def write(program: torch.export.ExportedProgram, path: str, options: Options) -> Written:
-    """Lowers a program and writes it to `path`."""
+def write(program: torch.export.ExportedProgram, file: Any, options: Options) -> Written:
+    """Lowers a program and writes it to an open file."""
     check_backend(options.backend)
     with quiet():
         from executorch.exir import EdgeCompileConfig, ExecutorchBackendConfig, to_edge_transform_and_lower
@@ -75,8 +75,7 @@ def write(program: torch.export.ExportedProgram, path: str, options: Options) ->
             raise Unsupported(
                 f"[export] Expected ExecuTorch to take the program, but it raised {one_line(error)}."
             ) from error
-        with open(path, "wb") as file:
-            lowered.write_to_file(file)
+        lowered.write_to_file(file)
     plan = lowered.executorch_program.execution_plan[0]
     return Written(
         sum(plan.non_const_buffer_sizes), len(plan.delegates), sum(len(chain.instructions) for chain in plan.chains)

@@ -7,7 +7,7 @@ import os
 import tempfile
 from typing import Any, ClassVar
 
-from fairlead._core import Discrepancy
+from fairlead._core import Discrepancy, Staging
 from fairlead.exporters.base import HfExporter
 from fairlead.exporters.configs import ExportFormat, OnnxConfig, OpenVINOConfig
 from fairlead.exporters.onnx import OnnxExporter
@@ -96,11 +96,12 @@ def save(model: Any, path: str, compress: bool) -> None:
     """Both files get their names when they are complete, the weights first."""
     import openvino
 
-    folder, name = os.path.split(path)
-    with tempfile.TemporaryDirectory(prefix=f".{name[:200]}.fairlead-", dir=folder or ".") as staged:
-        openvino.save_model(model, os.path.join(staged, name), compress_to_fp16=compress)
-        for file in (name.removesuffix(".xml") + ".bin", name):
-            os.replace(os.path.join(staged, file), os.path.join(folder, file))
+    staging = Staging(path, "OpenVINOExporter")
+    try:
+        openvino.save_model(model, staging.path, compress_to_fp16=compress)
+        staging.commit_pair(os.path.basename(path).removesuffix(".xml") + ".bin")
+    finally:
+        staging.discard()
 
 
 def keep_state(model: Any, inputs: list[str], outputs: list[str]) -> None:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 import os
+import secrets
 import tempfile
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
+from fairlead._core import Staging
 from fairlead.contract import Contract
 from fairlead.exporters.configs import ExportFormat
 from fairlead.exporters.prepare import OUTPUT_FLAGS
@@ -214,14 +216,17 @@ def write_ir(model: Any, path: str, external: str) -> None:
     """Writes an onnx_ir.Model beside its name first, as the core does with its own."""
     import onnx_ir
 
-    name = os.path.basename(path)
     if external == "auto":
         weights = sum(v.const_value.nbytes for v in model.graph.initializers.values() if v.const_value is not None)
         external = "always" if weights > LARGEST_INSIDE else "never"
-    with tempfile.TemporaryDirectory(prefix=f".{name[:200]}.fairlead-", dir=os.path.dirname(path) or ".") as folder:
-        onnx_ir.save(model, os.path.join(folder, name), external_data=f"{name}.data" if external == "always" else None)
-        for file in sorted(os.listdir(folder), reverse=True):  # the weights first: the model names them
-            os.replace(os.path.join(folder, file), os.path.join(os.path.dirname(path), file))
+    # The name of the data has to be known before its content: no other export has this one either.
+    data = f"{os.path.basename(path)}.{secrets.token_hex(8)}.data" if external == "always" else ""
+    staging = Staging(path, "export")
+    try:
+        onnx_ir.save(model, staging.path, external_data=data or None)
+        staging.commit_model(data if os.path.exists(os.path.join(staging.folder, data)) else "")
+    finally:
+        staging.discard()
 
 
 def torch_tensor(value: Any) -> torch.Tensor:

@@ -26,8 +26,10 @@ from fairlead.generation.watch import copied
 from fairlead.pipeline import export
 from fairlead.request import DEFAULT_OPSET
 from fairlead.runtime import manifest
+from fairlead.signals import terminable
 
 
+@terminable()
 def export_for_generation(
     exporter: Any,
     model: Any,

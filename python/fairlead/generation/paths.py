@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from fairlead._core import InvalidInput, WriteError
+from fairlead._core import InvalidInput
 from fairlead.generation.plan import Plan
-from fairlead.runtime import manifest
+from fairlead.staged import staged_folder
 
 
 class Paths:
@@ -38,27 +37,11 @@ class Paths:
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[str]:
-        """A folder beside the final files. What is in it at the end of the block gets its final name, generation.json
-        last; after an error nothing does.
+        """A folder beside the final one: at the end of the block its files are there, all in one step where no others
+        work in it; after an error none is.
         """
-        made = not os.path.isdir(self.folder)
-        try:
-            os.makedirs(self.folder, exist_ok=True)
-            folder = tempfile.mkdtemp(prefix=".fairlead-", dir=self.folder)
-        except OSError as error:
-            raise WriteError(
-                f"[export_for_generation] Could not write to '{self.folder}': {error.strerror}. Choose another folder."
-            ) from None
-        self.stage = folder
-        try:
-            yield folder
-            last = {manifest.FILE: 2, **{os.path.basename(file): 1 for file in self.files.values()}}
-            for name in sorted(os.listdir(folder), key=lambda name: last.get(name, 0)):
-                os.replace(os.path.join(folder, name), os.path.join(self.folder, name))
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-            if made and os.path.isdir(self.folder) and not os.listdir(self.folder):
-                os.rmdir(self.folder)
+        with staged_folder(self.folder, "export_for_generation") as self.stage:
+            yield self.stage
 
     def config_of(self, part: str) -> Any:
         if self.by_component is None:

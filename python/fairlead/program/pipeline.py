@@ -9,15 +9,13 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
-from fairlead._core import Discrepancy, Diverged, FairleadError, InvalidInput, WriteError
+from fairlead._core import Discrepancy, Diverged, FairleadError, InvalidInput, Staging, WriteError
 from fairlead.caches import register_flattening_functions
 from fairlead.caches.kinds import Kind, kind_of
 from fairlead.caches.register import keep_registered
@@ -50,28 +48,53 @@ class ProgramFile:
 
     def __init__(self, program: torch.export.ExportedProgram, path: str):
         self.program, self.path, self.extra = program, path, {}
-        self.folder: str | None = None
         self.model_bytes = 0
 
     def add_metadata(self, key: str, value: str) -> None:
         self.extra[key] = value
 
     def commit(self) -> None:
+        staging = Staging(self.path, "export")
         try:
-            self.folder = tempfile.mkdtemp(prefix=".fairlead-", dir=os.path.dirname(os.path.abspath(self.path)))
-            staged = os.path.join(self.folder, "model.pt2")
-            with register_flattening_functions(), torch_export.quiet():
-                torch.export.save(self.program, staged, extra_files=dict(self.extra))
-            self.model_bytes = os.path.getsize(staged)
-            os.replace(staged, self.path)
+            with staging.open() as file:
+                sink = Sink(file)
+                with register_flattening_functions(), torch_export.quiet():
+                    torch.export.save(self.program, sink, extra_files=dict(self.extra))
+                sink.done()
+            self.model_bytes = os.path.getsize(staging.path)
+            staging.commit_file()
+        except FairleadError:
+            raise
         except (OSError, RuntimeError, NotImplementedError) as error:
             raise WriteError(f"[export] Could not write '{self.path}': {torch_export.reason(error)}.") from error
         finally:
-            self.discard()
+            staging.discard()
 
     def discard(self) -> None:
-        if self.folder is not None:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        """Nothing is written before it is committed."""
+
+
+class Sink:
+    """What torch writes an archive to. Its writer ends the process where a write fails while another error is on its
+    way, so none does: the first error waits until the writer is done."""
+
+    def __init__(self, file: Any):
+        self.file, self.error = file, None
+
+    def write(self, data: Any) -> int:
+        if self.error is None:
+            try:
+                self.file.write(data)
+            except BaseException as error:  # an interrupt too
+                self.error = error
+        return len(data)
+
+    def flush(self) -> None:
+        pass
+
+    def done(self) -> None:
+        if self.error is not None:
+            raise self.error
 
 
 class ProgramExport(_Export):

@@ -60,14 +60,5 @@ def report_failure(error: Exception, path: str | os.PathLike) -> str:
 def write_page(text: str, path: str | os.PathLike) -> str:
     """Beside its name first, then renamed: a page is whole or not there."""
     path = os.fspath(path)
-    staged = f"{path}.fairlead-{os.getpid()}"
-    try:
-        with open(staged, "w", encoding="utf-8", errors="replace") as file:
-            file.write(text)
-        os.replace(staged, path)
-    except OSError as error:
-        Path(staged).unlink(missing_ok=True)
-        raise _core.WriteError(
-            f"[report] Could not write '{path}': {error.strerror or error}. Check the path."
-        ) from None
+    _core.write_file(path, text.encode("utf-8", errors="replace"), "report")
     return path

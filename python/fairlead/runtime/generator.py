@@ -13,12 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from fairlead._core import InvalidInput
+from fairlead._core import FairleadError, InvalidInput
 from fairlead.runtime import manifest as manifests
 from fairlead.runtime.grids import grid_inputs
 from fairlead.runtime.part import TYPES, Part, ort_value, to_numpy
 from fairlead.runtime.positions import positions_for
 from fairlead.runtime.sampling import Chooser, Settings
+
+
+def state_of(folder: str) -> tuple | None:
+    """Changes when another folder gets this name, or a file of it is replaced."""
+    try:
+        found = os.stat(folder)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns
 
 
 class Generator:
@@ -32,15 +41,25 @@ class Generator:
     """
 
     def __init__(self, parts: Any, *, providers: list | None = None, session_options: Any = None):
-        folder = folder_of(parts)
-        self.manifest = manifests.read(folder)
-        self.folder = folder
+        self.folder = folder_of(parts)
+        for last in (False, False, True):
+            before = state_of(self.folder)
+            try:
+                self.load(providers, session_options)
+                if last or state_of(self.folder) == before:
+                    break
+            except FairleadError:  # of a folder that is replaced meanwhile no two files need to belong together
+                if last or state_of(self.folder) == before:
+                    raise
+
+    def load(self, providers: list | None, session_options: Any) -> None:
+        self.manifest = manifests.read(self.folder)
         files: dict[str, Part] = {}  # a file that serves two parts is loaded once
         self.parts: dict[str, Part] = {}
         for name, part in self.manifest["parts"].items():
             file = part["file"]
             if file not in files:
-                files[file] = Part(os.path.join(folder, file), session_options, providers, part.get("takes"))
+                files[file] = Part(os.path.join(self.folder, file), session_options, providers, part.get("takes"))
             self.parts[name] = files[file]
 
     @classmethod

@@ -30,10 +30,9 @@ from __future__ import annotations
 
 import json
 import os
-import tempfile
 from typing import Any
 
-from fairlead._core import InvalidInput, ParseError
+from fairlead._core import InvalidInput, ParseError, write_file
 
 FILE = "generation.json"
 FORMAT = 1
@@ -44,15 +43,7 @@ KEYS = ("format", "model", "kind", "parts", "once", "prefill", "step", "cache", 
 def write(folder: str, manifest: dict[str, Any]) -> str:
     """Written beside and renamed: a reader finds the old file or the new one."""
     path = os.path.join(folder, FILE)
-    handle, staged = tempfile.mkstemp(prefix=".fairlead-", suffix=".json", dir=folder)
-    try:
-        with os.fdopen(handle, "w") as file:
-            json.dump(manifest, file, indent=1)
-            file.write("\n")
-        os.replace(staged, path)
-    except BaseException:
-        os.unlink(staged)
-        raise
+    write_file(path, f"{json.dumps(manifest, indent=1)}\n".encode(), "export_for_generation")
     return path
 
 

@@ -1,5 +1,5 @@
 // POSIX writes, and the advice that goes with each way they fail.
-#include "fairlead/onnx/output_file.h"
+#include "fairlead/files/output_file.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -11,8 +11,9 @@
 #include <utility>
 
 #include "fairlead/base/error.h"
+#include "fairlead/files/content_hash.h"
 
-namespace fairlead::onnx {
+namespace fairlead {
 namespace {
 
 constexpr std::size_t kBufferBytes = std::size_t{1} << 20;
@@ -41,22 +42,23 @@ constexpr AdviceRow kAdvice[] = {
 
 }  // namespace
 
-void fail_write(const std::string& path, int error_number) {
+void fail_write(const std::string& path, int error_number, const std::string& function) {
   const char* advice = "Check the disk, or choose another folder.";
   for (const AdviceRow& row : kAdvice) {
     if (row.error_number == error_number) advice = row.advice;
   }
-  throw Error(ErrorCode::kIo, "[write_model] Could not write '" + path + "': " +
+  throw Error(ErrorCode::kIo, "[" + function + "] Could not write '" + path + "': " +
                                   std::generic_category().message(error_number) + ". " + advice);
 }
 
-OutputFile::OutputFile(const std::string& path, std::string shown_as, Mode mode)
-    : shown_as_(std::move(shown_as)) {
+OutputFile::OutputFile(const std::string& path, std::string shown_as, Mode mode,
+                       std::string function)
+    : shown_as_(std::move(shown_as)), function_(std::move(function)) {
   buffer_.resize(kBufferBytes);
   descriptor_ =
       ::open(path.c_str(),
              O_WRONLY | O_CLOEXEC | (mode == Mode::kAppend ? O_APPEND : O_CREAT | O_TRUNC), 0666);
-  if (descriptor_ < 0) fail_write(shown_as_, errno);
+  if (descriptor_ < 0) fail_write(shown_as_, errno, function_);
 }
 
 OutputFile::~OutputFile() {
@@ -95,7 +97,8 @@ std::byte* OutputFile::claim(std::size_t size) {
 void OutputFile::close() {
   flush();
   // close releases the descriptor even where it reports an error.
-  if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR) fail_write(shown_as_, errno);
+  if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)
+    fail_write(shown_as_, errno, function_);
 }
 
 void OutputFile::flush() { write_out(buffer_.data(), std::exchange(used_, 0)); }
@@ -105,12 +108,13 @@ void OutputFile::write_out(const std::byte* data, std::size_t size) {
     const ssize_t written = ::write(descriptor_, data, std::min(size, kMaxWriteBytes));
     if (written < 0) {
       if (errno == EINTR) continue;
-      fail_write(shown_as_, errno);
+      fail_write(shown_as_, errno, function_);
     }
+    if (hash_ != nullptr) hash_->update({data, static_cast<std::size_t>(written)});
     data += written;
     size -= static_cast<std::size_t>(written);
     flushed_ += written;
   }
 }
 
-}  // namespace fairlead::onnx
+}  // namespace fairlead
