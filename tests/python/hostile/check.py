@@ -232,6 +232,7 @@ class Comparison:
         couples = list(itertools.combinations(names, 2))
         for one, other in couples:
             drawn = [(self.random.randint(1, 50), self.random.randint(1, 50)) for _ in range(3)]
+            drawn += [(size, size) for size in (2, 8, 41, self.example[one], self.example[other])]
             pairs = self.random.sample(PAIRS, max(6, len(PAIRS) // len(couples)))
             chosen += [self.example | {one: a, other: b} for a, b in (*pairs, *drawn)]
         if len(names) > 2:
