@@ -229,6 +229,9 @@ class Comparison:
             near = [least[name], least[name] + 1, most[name], most[name] - 1]
             drawn = [self.random.randint(1, top) for top in (60, 60, 60, self.row.largest, self.row.largest)]
             chosen += [self.example | {name: size} for size in (*SIZES, *near, *drawn)]
+            # A bound beyond a small dim is not seen: once more where the others are large.
+            large = {n: min(50, most[n], self.row.largest) for n in names}
+            chosen += [large | {name: size} for size in (1, 2, 4, 6, 9, 11, 14, 18, 30)]
         couples = list(itertools.combinations(names, 2))
         for one, other in couples:
             drawn = [(self.random.randint(1, 50), self.random.randint(1, 50)) for _ in range(3)]
