@@ -86,6 +86,7 @@ for command in (completion, generate, inspect, report, sweep, verify):
     help="Of a checkpoint's folder. transformers.js: .onnx files in onnx/, all weights inside.",
 )  # fmt: skip
 @click.option("--no-verify", is_flag=True, help="Do not run the file in ONNX Runtime.")
+@click.option("--trust-remote-code", is_flag=True, help="Run Python that lies in the checkpoint. Read it first.")
 @click.option(
     "--tolerance", type=float, default=None, help="Largest difference from PyTorch, scaled by max(1, |value|)."
 )
@@ -100,7 +101,10 @@ for command in (completion, generate, inspect, report, sweep, verify):
 )  # fmt: skip
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json
-def export(source, output, task, formats, dtype, config, inputs, dims, wants_report, quiet, as_json, **options) -> None:
+def export(
+    source, output, task, formats, dtype, config, inputs, dims, trust_remote_code, wants_report, quiet, as_json,
+    **options,
+) -> None:  # fmt: skip
     """Exports SOURCE to OUTPUT and checks it at sizes that were not used to make it.
 
     SOURCE is a checkpoint folder of Transformers, a .gguf file, or package:NAME for an installed package that carries
@@ -124,7 +128,7 @@ def export(source, output, task, formats, dtype, config, inputs, dims, wants_rep
     with failures_reported(where, wants_report), progress(f"loading {source}", quiet) as show:
         from fairlead.checkpoint import find
 
-        checkpoint = find(source)  # a wrong path is said before PyTorch is imported
+        checkpoint = find(source, trust_remote_code)  # a wrong path is said before PyTorch is imported
         from fairlead.source_export import Options, export_source
 
         wanted = Options(task, formats, dtype, config, inputs, dims, options)
