@@ -16,7 +16,7 @@ from fairlead.command_generate import generate
 from fairlead.command_inspect import inspect
 from fairlead.command_sweep import sweep
 from fairlead.command_verify import verify
-from fairlead.printing import heading, progress, say, size_text, style, table
+from fairlead.printing import Styled, escaped, heading, progress, say, size_text, style, table
 from fairlead.report.command import failures_reported, report
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -159,7 +159,7 @@ def print_checkpoint(result) -> None:
         say(f"Note: {note}")
     sizes = sum(part.model_bytes + part.external_bytes for part in result.parts.values())
     written = f"{result.folder}: {size_text(sizes)} in {', '.join(result.parts)}; {', '.join(others(result))}"
-    say(f"{style('Written', bold=True, fg='green')} {written}")
+    say(style("Written", bold=True, fg="green") + f" {written}")
     if "generation.json" in result.files and "tokenizer.json" in result.files:
         say(f'Try it: fairlead generate {os.path.relpath(result.folder)} "The capital of France is"')
 
@@ -192,7 +192,7 @@ def print_result(result) -> None:
     print_differences({"": result.discrepancies})
     external = f" and {size_text(result.external_bytes)} in {result.path}.data" if result.external_bytes else ""
     written = f"{result.path}: {result.nodes} nodes, opset {result.opset}, {size_text(result.model_bytes)}{external}"
-    say(f"{style('Written', bold=True, fg='green')} {written}")
+    say(style("Written", bold=True, fg="green") + f" {written}")
 
 
 # ---- convert -------------------------------------------------------------------------------------------
@@ -265,7 +265,8 @@ def doctor(as_json) -> None:
         if "opsets" in report:
             say("  opsets {smallest} to {newest}, {default} by default".format(**report["opsets"]))
         answers = {True: style("yes", fg="green"), False: style("no", fg="red")}
-        say(f"Export: {answers[report['can_export']]}. Check in ONNX Runtime: {answers[report['can_verify']]}.")
+        export, check = answers[report["can_export"]], answers[report["can_verify"]]
+        say(Styled("Export: ") + export + ". Check in ONNX Runtime: " + check + ".")
     if not report["can_verify"]:
         raise click.exceptions.Exit(1)
 
@@ -325,5 +326,5 @@ def demo(output, tiny, prompt, as_json) -> None:
     heading(f"Asked in ONNX Runtime: {prompt}")
     click.echo("  ", nl=False)
     for piece in pieces:
-        click.echo(piece, nl=False)
+        click.echo(escaped(piece), nl=False)
     say()

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import checkpoints
 import hostile
 import pytest
 import torch
@@ -154,3 +155,85 @@ def test_classes_that_a_tree_names_are_caches():
     ):
         with pytest.raises(TypeError, match="class_at"):
             put_together([], CacheContext(json.loads(json.dumps(data))))
+
+
+# ---- texts ---------------------------------------------------------------------------------------------------
+
+
+def one_line(err: str) -> str:
+    lines = [line for line in err.splitlines() if not line.startswith("fairlead: ")]
+    assert len(lines) == 1, err
+    assert lines[0].startswith("error: [")
+    return lines[0]
+
+
+BAD_CONFIGS = {
+    "no UTF-8": b'{"model_type": "\xff\xfe"}',
+    "deep": b"[" * 100_000,
+    "deep in an object": b'{"a":' * 100_000,
+    "a list": b"[]",
+    "a number": b"7",
+    "architectures of numbers": {"architectures": [7]},
+    "architectures that are no list": {"architectures": {"a": 1}},
+    "an architecture with a surrogate": {"architectures": ["\ud800"]},
+    "an architecture with an escape": {"architectures": ["\x1b[2J"]},
+}
+
+
+@pytest.mark.parametrize("kind", BAD_CONFIGS)
+def test_a_bad_configuration_is_one_line(run, tmp_path, kind):
+    source = checkpoints.bert(tmp_path / "source")
+    config = tmp_path / "source" / "config.json"
+    bad = BAD_CONFIGS[kind]
+    config.write_bytes(bad if isinstance(bad, bytes) else json.dumps(json.loads(config.read_text()) | bad).encode())
+    code, _, err = run("export", source, tmp_path / "out")
+    assert code == 2
+    assert "\x1b" not in one_line(err)
+
+
+@pytest.mark.parametrize("kind", ["no UTF-8", "deep", "deep in an object", "a list", "a number"])
+@pytest.mark.parametrize("name", ["generation.json", "tokenizer_config.json", "fairlead.json", "model.onnx"])
+def test_a_bad_folder_is_one_line(run, tmp_path, kind, name):
+    (tmp_path / name).write_bytes(BAD_CONFIGS[kind])
+    for command in (["inspect", tmp_path], ["report", tmp_path], ["generate", tmp_path, "x"]):
+        code, _, err = run(*command)
+        assert code in (1, 2)
+        one_line(err)
+
+
+def onnx_file(path: Path, **metadata: str) -> Path:
+    onnx = pytest.importorskip("onnx")
+    value = onnx.helper.make_tensor_value_info("x\x1b[2J\u202e", 1, ["b\x07"])
+    node = onnx.helper.make_node("Relu", [value.name], ["y"], name="n")
+    for key, text in metadata.items():
+        node.metadata_props.add(key=f"fairlead.{key}", value=text)
+    out = onnx.helper.make_tensor_value_info("y", 1, ["b\x07"])
+    model = onnx.helper.make_model(onnx.helper.make_graph([node], "g", [value], [out]), producer_name="p\x1b]0;t\x07")
+    model.metadata_props.add(key="fairlead.contract", value="a\x1b[31m\x9b1m\nb")
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def test_what_is_printed_moves_no_cursor(run, tmp_path):
+    code, out, _ = run("inspect", onnx_file(tmp_path / "x.onnx"))
+    assert code == 0
+    assert "x\\x1b[2J\\u202e" in out
+    assert not set(out) & {"\x1b", "\x07", "\x9b", "\u202e"}
+
+
+@pytest.mark.parametrize("place", ["/etc/passwd:1", "../../../../../../etc/passwd:1", f"{__file__}:1"])
+def test_a_report_quotes_no_file_that_was_not_exported(run, tmp_path, place):
+    path = onnx_file(tmp_path / "x.onnx", source=place, module="m")
+    code, _, err = run("report", path, "-o", tmp_path / "page.html")
+    assert code == 0, err
+    page = (tmp_path / "page.html").read_text()
+    assert "root:x:" not in page
+    assert "No command runs code from a file" not in page
+
+
+def test_inputs_that_are_nested_without_end_are_one_error(tmp_path):
+    deep: list = []
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(fairlead.InvalidInput, match="nested some hundred levels deep at most"):
+        fairlead.export(torch.nn.Linear(2, 2).eval(), (torch.rand(1, 2), deep), tmp_path / "x.onnx")
