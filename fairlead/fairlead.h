@@ -3,6 +3,7 @@
 #pragma once
 
 // base: errors and element types.
+#include "fairlead/base/checked_list.h"
 #include "fairlead/base/dtype.h"
 #include "fairlead/base/error.h"
 // tree: nested structures of tensors and constants, and how they align.

@@ -1,6 +1,8 @@
 // How a broken invariant is reported.
 #include "fairlead/base/error.h"
 
+#include "fairlead/base/checked_list.h"
+
 namespace fairlead {
 
 void fail_check(const char* expression, const char* file, int line, const std::string& detail) {
@@ -11,6 +13,14 @@ void fail_check(const char* expression, const char* file, int line, const std::s
                                         " is false at " + std::string(path) + ":" +
                                         std::to_string(line) +
                                         "). This is a fault in Fairlead; please report it.");
+}
+
+void fail_lookup(std::size_t index, std::size_t size) {
+  throw LookupError(ErrorCode::kInvalidInput,
+                    "[graph] Expected an axis, argument or result within a list of " +
+                        std::to_string(size) + ", got number " +
+                        std::to_string(static_cast<std::ptrdiff_t>(index)) +
+                        ". The program does not fit its operators.");
 }
 
 }  // namespace fairlead

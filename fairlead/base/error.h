@@ -41,6 +41,13 @@ class Error : public std::runtime_error {
   std::vector<ErrorDetail> details_;
 };
 
+// A number of a graph that leads beyond the end of a list (CheckedList): the callers that know the
+// node name it.
+class LookupError : public Error {
+ public:
+  using Error::Error;
+};
+
 [[noreturn]] void fail_check(const char* expression, const char* file, int line,
                              const std::string& detail);
 

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fairlead/base/checked_list.h"
 #include "fairlead/base/dtype.h"
 #include "fairlead/symbol/expr.h"
 
@@ -40,12 +41,15 @@ struct Arg {
   double number = 0;
   double power = 1;
   std::string text;
-  std::vector<Arg> items;
+  CheckedList<Arg> items;
 };
+
+// Sizes by axis; an axis that the tensor does not have is an Error.
+using Shape = CheckedList<Expr>;
 
 struct Value {
   Dtype dtype = Dtype::kFloat32;
-  std::vector<Expr> shape;
+  Shape shape;
   std::string name;  // inputs, outputs and constants; empty for intermediates
 };
 
@@ -54,19 +58,19 @@ struct Node;
 // What a control-flow operator runs: a branch of cond, the step of a loop. Its values are numbered
 // with those of the graph, and its nodes may read whatever was made before the operator.
 struct Body {
-  std::vector<ValueId> inputs;
+  CheckedList<ValueId> inputs;
   std::vector<Node> nodes;
-  std::vector<ValueId> outputs;
+  CheckedList<ValueId> outputs;
 };
 
 struct Node {
   std::string op;                 // "aten.view.default"
-  std::vector<Arg> args;          // in schema order, defaults filled in
-  std::vector<ValueId> outputs;   // kNoValue for a result that is None
+  CheckedList<Arg> args;          // in schema order, defaults filled in
+  CheckedList<ValueId> outputs;   // kNoValue for a result that is None
   std::string_view module;        // "model.layers.0.self_attn", kept in Graph::names
   std::string_view source;        // "modeling_llama.py:246"
   bool random = false;            // its results are drawn anew each time
-  std::vector<Body> bodies = {};  // of control flow: see kControlOps in onnx/ops/control_ops.cpp
+  CheckedList<Body> bodies = {};  // of control flow: see kControlOps in onnx/ops/control_ops.cpp
 };
 
 // Bytes of a constant. `strides` are in elements; empty means contiguous.
@@ -93,14 +97,14 @@ struct Requirement {
 
 struct Graph {
   std::shared_ptr<ExprPool> pool = std::make_shared<ExprPool>();
-  std::vector<Value> values;
+  CheckedList<Value> values;
   std::vector<Node> nodes;
   std::vector<ValueId> inputs;
   std::vector<ValueId> outputs;
   std::vector<std::string> output_names;
   std::vector<Constant> constants;
   std::unordered_map<ValueId, std::size_t> constant_of;  // value -> index into constants
-  std::vector<SymbolSource> symbol_sources;              // by SymbolId
+  CheckedList<SymbolSource> symbol_sources;              // by SymbolId
   std::vector<Requirement> requirements;
   bool joined = false;  // of several programs, each with what it takes as a condition of its own
 

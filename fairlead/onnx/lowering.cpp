@@ -5,6 +5,7 @@
 #include <map>
 
 #include "fairlead/base/error.h"
+#include "fairlead/graph/validate.h"
 #include "fairlead/onnx/families.h"
 
 namespace fairlead::onnx {
@@ -158,6 +159,7 @@ void make_up_results(Lowering& b) {
 
 Model lower_graph(const fairlead::Graph& graph, const LowerOptions& options) {
   refuse_missing(graph);
+  validate(graph, "the graph");
   Lowering lowering(graph, options);
   lowering.check_bounds();
   UnwritableForms forms;

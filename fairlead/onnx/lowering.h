@@ -40,8 +40,9 @@ struct Val {
   bool operator==(const Val&) const = default;
 };
 
-using Shape = std::vector<Expr>;
-using Inputs = std::vector<Val>;
+using fairlead::Shape;
+using Ints = CheckedList<std::int64_t>;
+using Inputs = CheckedList<Val>;
 using Attributes = std::vector<Attribute>;
 
 [[nodiscard]] Attribute attr(std::string_view name, std::int64_t value);
@@ -98,19 +99,20 @@ class Lowering {
   [[nodiscard]] Dtype dtype(std::size_t i) const;   // of a tensor argument
   [[nodiscard]] Expr integer(std::size_t i) const;  // may be symbolic
   [[nodiscard]] Expr integer(std::size_t i, std::int64_t otherwise) const;
-  [[nodiscard]] std::vector<Expr> integers(std::size_t i) const;  // a single int counts as a list
+  [[nodiscard]] Shape integers(std::size_t i) const;  // a single int counts as a list
   // Constant integers; an Error names the argument where one is symbolic.
   [[nodiscard]] std::int64_t constant_int(std::size_t i) const;
   [[nodiscard]] std::int64_t constant_int(std::size_t i, std::int64_t otherwise) const;
-  [[nodiscard]] std::vector<std::int64_t> constant_ints(std::size_t i) const;
+  [[nodiscard]] Ints constant_ints(std::size_t i) const;
   [[nodiscard]] double number(std::size_t i,
                               double otherwise = 0) const;  // constant float, int, bool
   [[nodiscard]] bool flag(std::size_t i, bool otherwise = false) const;
   [[nodiscard]] std::string_view text(std::size_t i) const;
   [[nodiscard]] std::optional<Dtype> dtype_arg(std::size_t i) const;
-  // Argument i as an axis of a tensor of rank `of_rank` (default: argument 0's), made non-negative.
+  // Argument i as an axis of a tensor of rank `of_rank` (default: argument 0's), made non-negative;
+  // unsupported where there is no such axis.
   [[nodiscard]] std::int64_t axis(std::size_t i, int of_rank = -1) const;
-  [[nodiscard]] std::vector<std::int64_t> axes(std::size_t i, int of_rank = -1) const;
+  [[nodiscard]] Ints axes(std::size_t i, int of_rank = -1) const;
   // PyTorch's type promotion over tensor and number arguments.
   [[nodiscard]] Dtype promoted(std::initializer_list<std::size_t> arguments) const;
 
@@ -155,7 +157,8 @@ class Lowering {
   // The nodes of a body of the node at hand, emitted here on these inputs; its results.
   [[nodiscard]] Inputs inline_body(const Body& body, const Inputs& inputs);
 
-  [[nodiscard]] Dtype dtype_of(Val v) const { return model_.tensors[v.id].dtype; }
+  // Also where a lowering expects a tensor and the node has none: unsupported.
+  [[nodiscard]] Dtype dtype_of(Val v) const;
   // Whether v is what a node of this type just made.
   [[nodiscard]] bool made_by(Val v, std::string_view type) const;
   // The constant bytes behind v, or nullptr: initializers of the model and emitted constants.
@@ -200,6 +203,8 @@ class Lowering {
 
   // Stops with Error(kUnsupported): "[lower] aten.x.y: why (in module at source)."
   [[noreturn]] void unsupported(const std::string& why) const;
+  // A number of the node as a place in a table of this size; unsupported where it lies outside.
+  [[nodiscard]] std::size_t place(std::size_t i, std::size_t size) const;
 
   // ---- For lower_graph
   // -------------------------------------------------------------------------------
@@ -214,6 +219,7 @@ class Lowering {
   [[nodiscard]] const Arg& arg(std::size_t i) const;
   [[nodiscard]] Val part_of(ValueId id, int k);
   [[nodiscard]] Dtype seen(Dtype dtype) const;
+  [[nodiscard]] std::int64_t within(std::int64_t axis, int rank) const;
   [[nodiscard]] Val arg_number(const Arg& a, Dtype dtype);
   [[nodiscard]] TensorId new_tensor(Dtype dtype, std::string name);
   [[nodiscard]] std::string unique(std::string name);

@@ -82,8 +82,16 @@ Dtype Lowering::dtype(std::size_t i) const {
 Expr Lowering::integer(std::size_t i) const {
   const Arg& a = arg(i);
   if (a.kind == ArgKind::kInt) return a.expr;
-  if (a.kind == ArgKind::kBool || a.kind == ArgKind::kFloat) {
+  if (a.kind == ArgKind::kBool || (a.kind == ArgKind::kFloat && a.expr == nullptr)) {
+    // Every whole number below it is exact, and casting a larger one or NaN is undefined.
+    if (!(std::abs(a.number) < 9007199254740992.0)) {
+      unsupported("expected an integer as argument " + std::to_string(i));
+    }
     return graph_.pool->constant(static_cast<std::int64_t>(a.number));
+  }
+  if (a.kind == ArgKind::kFloat) {
+    unsupported("expected an integer as argument " + std::to_string(i) + ", it is a fraction of " +
+                graph_.pool->to_string(a.expr));
   }
   unsupported("expected an integer as argument " + std::to_string(i));
 }
@@ -92,10 +100,10 @@ Expr Lowering::integer(std::size_t i, std::int64_t otherwise) const {
   return has(i) ? integer(i) : graph_.pool->constant(otherwise);
 }
 
-std::vector<Expr> Lowering::integers(std::size_t i) const {
+Shape Lowering::integers(std::size_t i) const {
   const Arg& a = arg(i);
-  if (a.kind == ArgKind::kInt) return {a.expr};
-  std::vector<Expr> list;
+  if (a.kind == ArgKind::kInt) return Shape{a.expr};
+  Shape list;
   for (const Arg& item : a.items) {
     if (item.kind != ArgKind::kInt)
       unsupported("expected integers as argument " + std::to_string(i));
@@ -117,8 +125,8 @@ std::int64_t Lowering::constant_int(std::size_t i, std::int64_t otherwise) const
   return has(i) ? constant_int(i) : otherwise;
 }
 
-std::vector<std::int64_t> Lowering::constant_ints(std::size_t i) const {
-  std::vector<std::int64_t> list;
+Ints Lowering::constant_ints(std::size_t i) const {
+  Ints list;
   for (const Expr e : integers(i)) {
     if (!is_const(e)) {
       unsupported("argument " + std::to_string(i) + " must be constant, it has " +
@@ -151,7 +159,9 @@ bool Lowering::flag(std::size_t i, bool otherwise) const {
   const Arg& a = arg(i);
   if (a.kind == ArgKind::kBool) return a.number != 0;
   if (a.kind == ArgKind::kInt && is_const(a.expr)) return a.expr->value != 0;
-  return otherwise;
+  if (a.kind == ArgKind::kFloat && a.expr == nullptr) return a.number != 0;
+  if (a.kind == ArgKind::kNone) return otherwise;
+  unsupported("argument " + std::to_string(i) + " must be a constant flag");
 }
 
 std::string_view Lowering::text(std::size_t i) const { return arg(i).text; }
@@ -162,16 +172,36 @@ std::optional<Dtype> Lowering::dtype_arg(std::size_t i) const {
 }
 
 std::int64_t Lowering::axis(std::size_t i, int of_rank) const {
-  const int r = of_rank < 0 ? rank(0) : of_rank;
-  const std::int64_t a = constant_int(i);
-  return a < 0 ? a + std::max(r, 1) : a;
+  return within(constant_int(i), of_rank < 0 ? rank(0) : of_rank);
 }
 
-std::vector<std::int64_t> Lowering::axes(std::size_t i, int of_rank) const {
-  const int r = of_rank < 0 ? rank(0) : of_rank;
-  std::vector<std::int64_t> list = constant_ints(i);
-  for (std::int64_t& a : list) a = a < 0 ? a + std::max(r, 1) : a;
+Ints Lowering::axes(std::size_t i, int of_rank) const {
+  Ints list = constant_ints(i);
+  for (std::int64_t& a : list) a = within(a, of_rank < 0 ? rank(0) : of_rank);
   return list;
+}
+
+std::int64_t Lowering::within(std::int64_t axis, int rank) const {
+  const std::int64_t count = std::max(rank, 1);
+  if (axis < -count || axis >= count) {
+    unsupported("expected an axis of a tensor of " + std::to_string(rank) + ", got " +
+                std::to_string(axis));
+  }
+  return axis < 0 ? axis + count : axis;
+}
+
+std::size_t Lowering::place(std::size_t i, std::size_t size) const {
+  const std::int64_t at = constant_int(i);
+  if (at < 0 || static_cast<std::uint64_t>(at) >= size) {
+    unsupported("expected argument " + std::to_string(i) + " below " + std::to_string(size) +
+                ", got " + std::to_string(at));
+  }
+  return static_cast<std::size_t>(at);
+}
+
+Dtype Lowering::dtype_of(Val v) const {
+  if (!v.present()) unsupported("expected a tensor, got none");
+  return model_.tensors[v.id].dtype;
 }
 
 Dtype Lowering::promoted(std::initializer_list<std::size_t> arguments) const {

@@ -364,7 +364,13 @@ Val Lowering::value(ValueId id) {
   Val& v = values_[id];
   if (v.present()) return v;
   const Constant* c = graph_.constant(id);
-  FAIRLEAD_CHECK(c != nullptr, "value %" + std::to_string(id) + " has not been lowered");
+  // A size that is read from a tensor of a body which has ended.
+  if (c == nullptr) {
+    throw Error(ErrorCode::kInvalidInput,
+                "[lower] Expected a value that is made before it is read, got %" +
+                    std::to_string(id) + " (" + (node_ == nullptr ? "an output" : node_->op) +
+                    ").");
+  }
   TensorData data;
   data.dtype = graph_.values[id].dtype;
   data.dims = c->dims;
@@ -426,10 +432,23 @@ Inputs Lowering::inline_body(const Body& body, const Inputs& inputs) {
 
 void Lowering::run(const fairlead::Node& node, LowerFn lower) {
   node_ = &node;
-  touches_complex(node, graph_) ? lower_complex(*this, lower) : lower(*this);
+  const auto misfit = [&](const std::string& why) {
+    return Error(ErrorCode::kInvalidInput, "[lower] " + node.op + ": " + why + " (in " +
+                                               std::string(node.module) + " at " +
+                                               std::string(node.source) + ").");
+  };
+  try {
+    touches_complex(node, graph_) ? lower_complex(*this, lower) : lower(*this);
+  } catch (const LookupError&) {
+    throw misfit("expected arguments and results that fit each other, got others");
+  } catch (const std::bad_alloc&) {
+    throw misfit("expected sizes that fit into memory, got larger ones");
+  } catch (const std::logic_error&) {
+    throw misfit("expected arguments and results that fit each other, got others");
+  }
   for (const ValueId id : node.outputs) {
-    FAIRLEAD_CHECK(id == kNoValue || !used_[id] || values_[id].present() || parts_.contains(id),
-                   "the lowering of " + node.op + " leaves a result open");
+    if (id == kNoValue || !used_[id] || values_[id].present() || parts_.contains(id)) continue;
+    unsupported("expected the results that it has, got " + std::to_string(node.outputs.size()));
   }
 }
 

@@ -14,19 +14,19 @@
 namespace fairlead::onnx {
 namespace {
 
-using Ints = std::vector<std::int64_t>;
+using Axes = std::vector<std::int64_t>;
 
 // The order of axes in which the bytes lie as its owner has them; none where they do not.
-std::optional<Ints> order_in_memory(const TensorData& data, const Ints& owner_dims) {
-  Ints axes(data.dims.size());
+std::optional<Axes> order_in_memory(const TensorData& data, const Axes& owner_dims) {
+  Axes axes(data.dims.size());
   std::iota(axes.begin(), axes.end(), 0);
   if (data.strides.empty()) {
     return data.dims == owner_dims ? std::optional(axes) : std::nullopt;
   }
-  const auto at = [](const Ints& values, std::int64_t k) {
+  const auto at = [](const Axes& values, std::int64_t k) {
     return values[static_cast<std::size_t>(k)];
   };
-  const auto lies_so = [&](const Ints& order) {
+  const auto lies_so = [&](const Axes& order) {
     std::int64_t step = 1;
     for (std::size_t k = order.size(); k-- > 0;) {
       const std::int64_t size = at(data.dims, order[k]);
@@ -55,7 +55,7 @@ Model weights_as_inputs(Model model, std::span<const Weight> weights, bool keep_
   for (Initializer& initializer : model.graph.initializers) {
     const auto found =
         by_name.find(model.tensors[static_cast<std::size_t>(initializer.tensor)].name);
-    const std::optional<Ints> order = found == by_name.end()
+    const std::optional<Axes> order = found == by_name.end()
                                           ? std::nullopt
                                           : order_in_memory(initializer.data, found->second->dims);
     if (!order) {
@@ -68,7 +68,7 @@ Model weights_as_inputs(Model model, std::span<const Weight> weights, bool keep_
       initializer.tensor = static_cast<TensorId>(model.tensors.size());
       model.tensors.push_back({weight.name, initializer.data.dtype, {}});
       model.tensors[static_cast<std::size_t>(transposed)].name += "/transposed";
-      Ints permutation(order->size());
+      Axes permutation(order->size());
       for (std::size_t k = 0; k < order->size(); ++k) {
         permutation[static_cast<std::size_t>((*order)[k])] = static_cast<std::int64_t>(k);
       }

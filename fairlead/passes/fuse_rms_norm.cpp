@@ -62,7 +62,7 @@ struct Matcher {
     const auto& shape = graph.values[mean.args[0].value].shape;
     if (shape.empty()) return false;
     if (mean.args[1].items.size() != 1 || mean.args[2].number == 0 ||
-        !is_const(mean.args[1].items[0].expr)) {
+        mean.args[1].items[0].kind != ArgKind::kInt || !is_const(mean.args[1].items[0].expr)) {
       return false;
     }
     const std::int64_t axis = mean.args[1].items[0].expr->value;

@@ -1,6 +1,7 @@
 // The list of passes.
 #include "fairlead/passes/passes.h"
 
+#include "fairlead/base/only_errors.h"
 #include "fairlead/passes/dead_code.h"
 #include "fairlead/passes/fuse_rms_norm.h"
 #include "fairlead/passes/merge_slices.h"
@@ -20,7 +21,9 @@ constexpr Pass kPasses[] = {
 std::span<const Pass> passes() { return kPasses; }
 
 void run_passes(Graph& graph) {
-  for (const Pass& pass : kPasses) pass.run(graph);
+  only_errors("passes", "the graph", [&] {
+    for (const Pass& pass : kPasses) pass.run(graph);
+  });
   check(graph);
 }
 

@@ -6,8 +6,13 @@
 //   <archive>/models/model.json                        the program
 //   <archive>/data/weights/model_weights_config.json   name -> file, type, sizes, strides, offset
 //   <archive>/data/constants/model_constants_config.json
+//   <archive>/data/sample_inputs/model.pt              the example, the one pickle that may be
+//   there
+//
+// Python's pickles are programs: whatever else is pickled is refused before anything is read.
 #include <simdjson.h>
 
+#include <algorithm>
 #include <bit>
 
 #include "fairlead/base/error.h"
@@ -19,6 +24,19 @@
 namespace fairlead::pt2 {
 namespace {
 
+constexpr std::string_view kWeights = "data/weights/";
+constexpr std::string_view kConstants = "data/constants/";
+
+// Names under which PyTorch would unpickle what it finds, or load it as a library.
+constexpr std::string_view kCodeSuffixes[] = {".pt", ".pth", ".pkl",   ".pickle", ".ckpt", ".bin",
+                                              ".so", ".dll", ".dylib", ".py",     ".pyc"};
+constexpr std::string_view kCodePrefixes[] = {"custom_obj_", "opaque_obj_"};
+constexpr std::string_view kCodeFolders[] = {"data/aotinductor/", "data/mtia/"};
+
+// A tensor may be expanded (strides of 0) beyond the bytes that are stored by this much: what is
+// written is dense.
+constexpr std::int64_t kMostExpanded = std::int64_t{1} << 30;
+
 class Archive {
  public:
   Archive(Bytes bytes, std::string_view where)
@@ -27,9 +45,16 @@ class Archive {
   [[nodiscard]] Imported read() {
     find_program();
     check_layout();
-    read_tensors("data/weights/", model_ + "_weights_config.json");
-    read_tensors("data/constants/", model_ + "_constants_config.json");
-    return import_program(as_text(entries_.find(program_)->second), tensors_, where_);
+    refuse_code();
+    read_tensors(std::string(kWeights), model_ + "_weights_config.json");
+    read_tensors(std::string(kConstants), model_ + "_constants_config.json");
+    contents_.program = as_text(entries_.find(program_)->second);
+    if (const auto it = entries_.find(sample_inputs()); it != entries_.end()) {
+      contents_.sample_inputs = it->second;
+    }
+    Imported imported = import_program(contents_.program, tensors_, where_);
+    imported.contents = std::move(contents_);
+    return imported;
   }
 
  private:
@@ -93,6 +118,39 @@ class Archive {
     }
   }
 
+  [[nodiscard]] std::string sample_inputs() const {
+    return prefix_ + "data/sample_inputs/" + model_ + ".pt";
+  }
+
+  [[noreturn]] void fail_code(const std::string& what) const {
+    fail(ErrorCode::kUnsupported,
+         "Expected an archive of plain tensors, got " + what +
+             ", which is code that reading would run. Nothing was loaded. Load it with "
+             "torch.export.load where you trust it, replace what is not a plain tensor, and save "
+             "it again");
+  }
+
+  void refuse_code() const {
+    const std::string sample = sample_inputs();
+    const std::string extra = prefix_ + "data/extra/";
+    for (const auto& [name, bytes] : entries_) {
+      // Extra files are the user's own; nobody reads them.
+      if (name == sample || name.starts_with(extra)) continue;
+      const std::string_view path =
+          std::string_view(name).substr(name.starts_with(prefix_) ? prefix_.size() : 0);
+      const std::string_view file = path.substr(path.rfind('/') + 1);
+      for (const std::string_view suffix : kCodeSuffixes) {
+        if (name.ends_with(suffix)) fail_code("the entry '" + name + "'");
+      }
+      for (const std::string_view start : kCodePrefixes) {
+        if (file.starts_with(start)) fail_code("the object '" + name + "'");
+      }
+      for (const std::string_view folder : kCodeFolders) {
+        if (path.starts_with(folder)) fail_code("the compiled model '" + name + "'");
+      }
+    }
+  }
+
   void read_tensors(const std::string& folder, const std::string& config) {
     const auto it = entries_.find(prefix_ + folder + config);
     if (it == entries_.end())
@@ -111,49 +169,73 @@ class Archive {
   }
 
   void read_tensor(const std::string& folder, const std::string& name, dom::element json) {
+    // Anything but a plain false, also where PyTorch would take it for true.
     bool pickled = false;
-    if (json["use_pickle"].get(pickled) == simdjson::SUCCESS && pickled) {
-      // Custom objects come here too; one that the program needs is missed there.
-      return;
+    const auto flag = json["use_pickle"];
+    if (flag.error() != simdjson::NO_SUCH_FIELD &&
+        (flag.get(pickled) != simdjson::SUCCESS || pickled)) {
+      fail_code("the pickled tensor '" + name + "'");
     }
-    dom::object meta;
-    if (json["tensor_meta"].get(meta) != simdjson::SUCCESS) return;
-    Tensor tensor;
+    const std::string_view path = json["path_name"];
+    for (const std::string_view start : kCodePrefixes) {
+      if (path.starts_with(start)) fail_code("the object '" + name + "'");
+    }
+    const dom::object meta = json["tensor_meta"];
+    StoredTensor stored;
+    stored.name = name;
+    stored.is_constant = folder == kConstants;
+    Tensor& tensor = stored.tensor;
     tensor.dtype = dtype_of_code(std::int64_t(meta["dtype"]), name);
     for (const dom::element dim : dom::array(meta["sizes"]))
       tensor.dims.push_back(std::int64_t(dim["as_int"]));
     for (const dom::element s : dom::array(meta["strides"]))
       tensor.strides.push_back(std::int64_t(s["as_int"]));
-    const std::int64_t offset = std::int64_t(meta["storage_offset"]["as_int"]);
-    const std::string file = prefix_ + folder + std::string(std::string_view(json["path_name"]));
+    stored.offset = std::int64_t(meta["storage_offset"]["as_int"]);
+    if (meta["requires_grad"].get(stored.requires_grad) != simdjson::SUCCESS)
+      stored.requires_grad = false;
+    if (json["is_param"].get(stored.is_parameter) != simdjson::SUCCESS) stored.is_parameter = false;
+    const std::string file = prefix_ + folder + std::string(path);
     const auto bytes = entries_.find(file);
     if (bytes == entries_.end()) {
       fail(ErrorCode::kInvalidInput, "Expected the bytes of '" + name + "' in " + file +
                                          ", got no such entry. Save the program again");
     }
-    tensor.data = bytes->second.data();
-    check_extent(name, tensor, offset, bytes->second.size());
-    tensor.data += static_cast<std::size_t>(offset) * dtype_size(tensor.dtype);
-    drop_plain_strides(tensor);
-    tensors_.insert_or_assign(name, std::move(tensor));
+    check_extent(name, tensor, stored.offset, bytes->second.size());
+    tensor.data =
+        bytes->second.data() + static_cast<std::size_t>(stored.offset) * dtype_size(tensor.dtype);
+    stored.payload = payload(file, bytes->second);
+    Tensor read = tensor;
+    drop_plain_strides(read);
+    tensors_.insert_or_assign(name, std::move(read));
+    contents_.tensors.push_back(std::move(stored));
   }
 
-  // The last element lies within the bytes; every product is checked before it is made.
+  [[nodiscard]] std::size_t payload(const std::string& file, Bytes bytes) {
+    const auto [it, is_new] = payloads_.try_emplace(file, contents_.payloads.size());
+    if (is_new) contents_.payloads.push_back(bytes);
+    return it->second;
+  }
+
+  // Every element lies within the bytes, and what is expanded stays within its limit.
   void check_extent(const std::string& name, const Tensor& tensor, std::int64_t offset,
                     std::size_t bytes) const {
-    const auto limit = static_cast<std::int64_t>(bytes / dtype_size(tensor.dtype));
-    std::int64_t last = offset;
-    bool empty = false;
+    const auto size = static_cast<std::int64_t>(dtype_size(tensor.dtype));
+    const auto limit = static_cast<std::int64_t>(bytes) / size;
+    const std::int64_t most = limit + kMostExpanded / size;
     bool fits = tensor.dims.size() == tensor.strides.size() && offset >= 0 && offset <= limit;
+    const bool empty = std::find(tensor.dims.begin(), tensor.dims.end(), 0) != tensor.dims.end();
+    std::int64_t last = offset;
+    std::int64_t count = 1;
     for (std::size_t k = 0; fits && k < tensor.dims.size(); ++k) {
       const std::int64_t dim = tensor.dims[k];
       const std::int64_t stride = tensor.strides[k];
-      if (dim < 0 || stride < 0) fits = false;
-      empty = empty || dim == 0;
-      if (!fits || dim <= 1 || stride == 0) continue;
-      if (dim - 1 > limit / stride) fits = empty || false;
+      // A size beside one of 0 is bounded too: what follows multiplies them.
+      fits = dim >= 0 && stride >= 0 && dim <= most / std::max<std::int64_t>(count, 1);
+      if (!fits || dim == 0) continue;
+      count *= dim;
+      if (empty || dim == 1 || stride == 0) continue;
+      fits = dim - 1 <= (limit - last) / stride;
       if (fits) last += (dim - 1) * stride;
-      if (last > limit && !empty) fits = false;
     }
     if (!fits || (!empty && last >= limit)) {
       fail(ErrorCode::kInvalidInput,
@@ -176,6 +258,8 @@ class Archive {
   std::string_view where_;
   std::string program_, prefix_, model_;
   Tensors tensors_;
+  Contents contents_;
+  std::map<std::string, std::size_t> payloads_;  // by entry
 };
 
 }  // namespace

@@ -77,8 +77,12 @@ void conv_padding(const Rewrite& r) {
     const Arg* dilation = a[5].kind == ArgKind::kInt ? &a[5]
                           : dilations.empty()        ? nullptr
                                               : &dilations[std::min(k - 2, dilations.size() - 1)];
-    if (dilation == nullptr || !is_const(weight[k]) || !is_const(dilation->expr)) return;
-    const std::int64_t total = dilation->expr->value * (weight[k]->value - 1);
+    if (dilation == nullptr || dilation->kind != ArgKind::kInt || !is_const(weight[k]) ||
+        !is_const(dilation->expr)) {
+      return;
+    }
+    std::int64_t total = 0;
+    if (__builtin_mul_overflow(dilation->expr->value, weight[k]->value - 1, &total)) return;
     if (total % 2 != 0) return;
     padding.push_back(r.graph.pool->constant(total / 2));
   }
@@ -140,10 +144,10 @@ void reverse_dims(const Rewrite& r) {
 // movedim(self, source, destination): what is not moved keeps its order.
 void move_dims(const Rewrite& r) {
   const auto list = [](const Arg& arg) {
-    return arg.kind == ArgKind::kList ? arg.items : std::vector<Arg>{arg};
+    return arg.kind == ArgKind::kList ? arg.items : CheckedList<Arg>{arg};
   };
-  const std::vector<Arg> from = list(r.node.args.at(1));
-  const std::vector<Arg> to = list(r.node.args.at(2));
+  const CheckedList<Arg> from = list(r.node.args.at(1));
+  const CheckedList<Arg> to = list(r.node.args.at(2));
   const auto rank = static_cast<std::int64_t>(r.rank());
   std::vector<std::int64_t> dims(r.rank(), -1);
   std::vector<bool> moved(r.rank(), false);

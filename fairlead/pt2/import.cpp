@@ -9,6 +9,8 @@
 #include <set>
 
 #include "fairlead/base/error.h"
+#include "fairlead/base/only_errors.h"
+#include "fairlead/graph/validate.h"
 #include "fairlead/probe/names.h"
 #include "fairlead/pt2/import_impl.h"
 #include "fairlead/pt2/treespec.h"
@@ -374,7 +376,7 @@ Imported Importer::run(dom::object program) {
   add_nodes(scope, json);
   add_outputs(scope, signature);
   check_symbols();
-  check(graph());
+  validate(graph(), where_);
   return std::move(result_);
 }
 
@@ -382,8 +384,10 @@ Imported import_program(std::string_view json, const Tensors& tensors, std::stri
                         const DimNames& names) {
   dom::parser parser;
   try {
-    const dom::element root = parser.parse(json.data(), json.size());
-    return Importer(tensors, where, names).run(root);
+    return only_errors("pt2", where, [&] {
+      const dom::element root = parser.parse(json.data(), json.size());
+      return Importer(tensors, where, names).run(root);
+    });
   } catch (const simdjson::simdjson_error& error) {
     throw Error(ErrorCode::kParse,
                 "[pt2] Expected a program as torch.export writes it, got JSON that is "

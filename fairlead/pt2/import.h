@@ -39,6 +39,25 @@ struct ImportedSymbol {
   std::int64_t max = INT64_MAX;
 };
 
+// What an archive stores, for whoever runs the program itself: borrowed from it, and nothing of it
+// is a pickle but the sample inputs, which nobody has to read.
+struct StoredTensor {
+  std::string name;
+  std::size_t payload = 0;   // in Contents::payloads; tensors that share memory have one
+  std::int64_t offset = 0;   // of its first element, in elements
+  Tensor tensor;             // strides are always given
+  bool is_constant = false;  // of data/constants rather than data/weights
+  bool is_parameter = false;
+  bool requires_grad = false;
+};
+
+struct Contents {
+  std::string_view program;  // JSON
+  std::vector<std::span<const std::byte>> payloads;
+  std::vector<StoredTensor> tensors;
+  std::span<const std::byte> sample_inputs;  // what torch.save made of them; empty: none
+};
+
 struct Imported {
   Program program;
   std::vector<ImportedSymbol> symbols;  // sizes of inputs, in the order of the inputs
@@ -46,6 +65,7 @@ struct Imported {
   std::vector<std::int32_t> user_inputs;
   std::string torch_version;
   std::vector<std::string> classes;  // of containers among its inputs and outputs
+  Contents contents;                 // of an archive
   std::shared_ptr<const void> file;  // where tensors are borrowed from a file: keeps it mapped
 };
 
@@ -59,8 +79,8 @@ using DimNames = std::map<std::pair<std::size_t, std::size_t>, std::string>;
 [[nodiscard]] Imported import_program(std::string_view json, const Tensors& tensors,
                                       std::string_view where, const DimNames& names = {});
 
-// The archive that torch.export.save writes; weights stay in the mapped file. Also throws
-// Error(kIo).
+// The archive that torch.export.save writes; weights stay in the mapped file. Pickled entries are
+// refused: they are code. Also throws Error(kIo).
 [[nodiscard]] Imported read_pt2(const std::string& path);
 // The same of bytes in memory, which must outlive the result.
 [[nodiscard]] Imported read_pt2(std::span<const std::byte> archive, std::string_view where);

@@ -9,6 +9,7 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/graph/args.h"
+#include "fairlead/graph/validate.h"
 #include "fairlead/pt2/composite.h"
 #include "fairlead/pt2/import_impl.h"
 
@@ -84,7 +85,14 @@ bool is_read(std::string_view op) {
 }  // namespace
 
 void Importer::add_nodes(Scope& scope, dom::object json) {
-  for (const dom::element node : dom::array(json["nodes"])) add_node(scope, node);
+  for (const dom::element node : dom::array(json["nodes"])) {
+    try {
+      add_node(scope, node);
+    } catch (const LookupError&) {
+      fail(ErrorCode::kInvalidInput,
+           "Expected arguments and results that fit each other, got others");
+    }
+  }
 }
 
 void Importer::add_node(Scope& scope, dom::object json) {
@@ -208,6 +216,7 @@ void Importer::add_operator(Scope& scope, dom::object json, const SchemaRow* sch
   node.module = module_;
   node.source = source_;
   node.args = arguments(scope, json, schema);
+  validate_node(graph(), node, where_);
   node.random = schema != nullptr && schema->random && draws(node);
   const auto given_name = [&](std::size_t at) -> std::string_view {
     const std::vector<Param> params = params_of(*schema);

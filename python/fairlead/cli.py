@@ -6,6 +6,7 @@ Exit codes: 0 done; 1 the model cannot be exported, or a file not be written; 2 
 
 from __future__ import annotations
 
+import os
 import sys
 
 from fairlead._core import FairleadError, InvalidInput
@@ -20,7 +21,7 @@ def main() -> None:
         sys.exit(2)
 
     from fairlead.commands import fairlead
-    from fairlead.printing import failed
+    from fairlead.printing import failed, tell
     from fairlead.signals import Terminated, terminated_as_exception
 
     try:
@@ -38,11 +39,31 @@ def main() -> None:
     except FairleadError as error:
         failed(str(error))
         if page := getattr(error, "page", None):
-            click.echo(f"Where, why and what to try: {page}", err=True)
+            tell(f"Where, why and what to try: {page}")
         sys.exit(2 if isinstance(error, InvalidInput) else 1)
     except ImportError as error:  # torch or another package is missing: the message says what to install
         failed(str(explain(error, "this command")))
         sys.exit(2)
+    except RecursionError:
+        failed(
+            "[fairlead] Expected files and inputs that are nested some hundred levels deep at most, got deeper ones."
+        )
+        sys.exit(2)
+    except UnicodeError as error:
+        failed(f"[fairlead] Expected text in UTF-8, got other bytes ({error}).")
+        sys.exit(2)
     except BrokenPipeError:  # fairlead inspect model.onnx | head
         sys.stderr.close()
         sys.exit(0)
+    except MemoryError:
+        failed("[fairlead] Expected enough memory for this model, got less. Use a smaller one or another machine.")
+        sys.exit(1)
+    except Exception as error:  # a file may be wrong in ways that nobody thought of
+        if os.environ.get("FAIRLEAD_TRACEBACK"):
+            raise
+        text = " ".join(str(error).split())[:300]
+        failed(
+            f"[fairlead] Unexpected {type(error).__name__}: {text.rstrip('.')}. This is a fault in Fairlead; please "
+            "report it, with what FAIRLEAD_TRACEBACK=1 in the environment shows."
+        )
+        sys.exit(1)

@@ -8,7 +8,7 @@ import time
 
 import click
 
-from fairlead.printing import progress, say
+from fairlead.printing import escaped, progress, say
 
 
 @click.command()
@@ -63,6 +63,7 @@ def generate(folder, prompt, max_new_tokens, greedy, temperature, top_p, top_k, 
                         "seconds": seconds}, indent=2))  # fmt: skip
         return
     for piece in text.stream(prompt, chat=chat, system=system, **settings):
-        click.echo(piece, nl=False)
+        # On a terminal a model's tokens are not to move the cursor; a pipe gets them as they are.
+        click.echo(escaped(piece) if sys.stdout.isatty() else piece, nl=False)
         sys.stdout.flush()
     say()

@@ -61,9 +61,10 @@ def exported_from(folder: str) -> dict[str, Any] | None:
     try:
         with open(os.path.join(folder, SUMMARY), encoding="utf-8") as file:
             found = json.load(file)
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
-    return found if {"architecture", "source", "task", "dtype"} <= set(found) else None
+    whole = isinstance(found, dict) and {"architecture", "source", "task", "dtype"} <= set(found)
+    return found if whole else None
 
 
 def print_summary(path: str, summary: dict[str, Any]) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from fairlead.printing import coloured, failed, say, size_text
+from fairlead.printing import coloured, failed, say, size_text, tell
 
 SHOWN = 12  # rows of models that are done; those that run are always shown
 
@@ -79,7 +79,7 @@ class Lines:
     def __init__(self, jobs, known, quiet: bool = False):
         self.count, self.done, self.quiet = len(jobs), sum(job.key in known for job in jobs), quiet
         if self.done and not quiet:
-            click.echo(f"fairlead: going on, {self.done} of {self.count} are done", err=True)
+            tell(f"fairlead: going on, {self.done} of {self.count} are done")
 
     def began(self, job, stage: str) -> None:
         pass
@@ -87,7 +87,7 @@ class Lines:
     def ended(self, job, row) -> None:
         self.done = min(self.count, self.done + 1)
         if not self.quiet:
-            click.echo(f"[{self.done}/{self.count}] {job.name}: {line(row)} ({row['seconds']:.1f} s)", err=True)
+            tell(f"[{self.done}/{self.count}] {job.name}: {line(row)} ({row['seconds']:.1f} s)")
 
 
 class Live:

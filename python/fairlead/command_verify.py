@@ -17,9 +17,10 @@ from fairlead.printing import heading, progress, say, style, table
 @click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="As for export. Repeat it.")
 @click.option("--inputs", "inputs", multiple=True, metavar="[NAME=]DTYPE[SIZES]", help="As for export. Repeat it.")
 @click.option("--tolerance", type=float, default=None, help="Largest difference, scaled by max(1, |value|).")
+@click.option("--trust-remote-code", is_flag=True, help="Run Python that lies in the checkpoint. Read it first.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
-def verify(exported, source, task, config, inputs, tolerance, quiet, as_json) -> None:
+def verify(exported, source, task, config, inputs, tolerance, trust_remote_code, quiet, as_json) -> None:
     """Runs EXPORTED (a folder that export wrote, or an .onnx file) and SOURCE on the same inputs.
 
     What generates also generates: the tokens must be the same. Exits with 1 where a difference is above the tolerance.
@@ -31,7 +32,7 @@ def verify(exported, source, task, config, inputs, tolerance, quiet, as_json) ->
       fairlead verify model.onnx --against model.py:make
     """
     with progress(f"loading {source}", quiet) as show:
-        rows = compared(exported, source, task, config, inputs, tolerance, show)
+        rows = compared(exported, source, task, config, inputs, tolerance, trust_remote_code, show)
     wrong = [row for row in rows if not row["ok"]]
     if as_json:
         say(json.dumps({"ok": not wrong, "rows": rows}, indent=2))
@@ -45,13 +46,13 @@ def verify(exported, source, task, config, inputs, tolerance, quiet, as_json) ->
         raise click.exceptions.Exit(1)
 
 
-def compared(exported, source, task, config, inputs, tolerance, show) -> list[dict]:
+def compared(exported, source, task, config, inputs, tolerance, trust_remote_code, show) -> list[dict]:
     from fairlead import model_source
     from fairlead._core import InvalidInput
     from fairlead.checkpoint import find
     from fairlead.folder_check import check_file, check_folder
 
-    checkpoint = find(source)
+    checkpoint = find(source, trust_remote_code)
     if checkpoint is None:
         if os.path.isdir(exported):
             raise InvalidInput(

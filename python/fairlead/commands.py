@@ -16,7 +16,7 @@ from fairlead.command_generate import generate
 from fairlead.command_inspect import inspect
 from fairlead.command_sweep import sweep
 from fairlead.command_verify import verify
-from fairlead.printing import heading, progress, say, size_text, style, table
+from fairlead.printing import Styled, escaped, heading, progress, say, size_text, style, table
 from fairlead.report.command import failures_reported, report
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -86,6 +86,7 @@ for command in (completion, generate, inspect, report, sweep, verify):
     help="Of a checkpoint's folder. transformers.js: .onnx files in onnx/, all weights inside.",
 )  # fmt: skip
 @click.option("--no-verify", is_flag=True, help="Do not run the file in ONNX Runtime.")
+@click.option("--trust-remote-code", is_flag=True, help="Run Python that lies in the checkpoint. Read it first.")
 @click.option(
     "--tolerance", type=float, default=None, help="Largest difference from PyTorch, scaled by max(1, |value|)."
 )
@@ -100,7 +101,10 @@ for command in (completion, generate, inspect, report, sweep, verify):
 )  # fmt: skip
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json
-def export(source, output, task, formats, dtype, config, inputs, dims, wants_report, quiet, as_json, **options) -> None:
+def export(
+    source, output, task, formats, dtype, config, inputs, dims, trust_remote_code, wants_report, quiet, as_json,
+    **options,
+) -> None:  # fmt: skip
     """Exports SOURCE to OUTPUT and checks it at sizes that were not used to make it.
 
     SOURCE is a checkpoint folder of Transformers, a .gguf file, or package:NAME for an installed package that carries
@@ -124,7 +128,7 @@ def export(source, output, task, formats, dtype, config, inputs, dims, wants_rep
     with failures_reported(where, wants_report), progress(f"loading {source}", quiet) as show:
         from fairlead.checkpoint import find
 
-        checkpoint = find(source)  # a wrong path is said before PyTorch is imported
+        checkpoint = find(source, trust_remote_code)  # a wrong path is said before PyTorch is imported
         from fairlead.source_export import Options, export_source
 
         wanted = Options(task, formats, dtype, config, inputs, dims, options)
@@ -155,7 +159,7 @@ def print_checkpoint(result) -> None:
         say(f"Note: {note}")
     sizes = sum(part.model_bytes + part.external_bytes for part in result.parts.values())
     written = f"{result.folder}: {size_text(sizes)} in {', '.join(result.parts)}; {', '.join(others(result))}"
-    say(f"{style('Written', bold=True, fg='green')} {written}")
+    say(style("Written", bold=True, fg="green") + f" {written}")
     if "generation.json" in result.files and "tokenizer.json" in result.files:
         say(f'Try it: fairlead generate {os.path.relpath(result.folder)} "The capital of France is"')
 
@@ -191,7 +195,7 @@ def print_result(result) -> None:
         files = ", ".join(_core.read_summary(result.path)["external_files"])
         external = f" and {size_text(result.external_bytes)} in {files}"
     written = f"{result.path}: {result.nodes} nodes, opset {result.opset}, {size_text(result.model_bytes)}{external}"
-    say(f"{style('Written', bold=True, fg='green')} {written}")
+    say(style("Written", bold=True, fg="green") + f" {written}")
 
 
 # ---- convert -------------------------------------------------------------------------------------------
@@ -264,7 +268,8 @@ def doctor(as_json) -> None:
         if "opsets" in report:
             say("  opsets {smallest} to {newest}, {default} by default".format(**report["opsets"]))
         answers = {True: style("yes", fg="green"), False: style("no", fg="red")}
-        say(f"Export: {answers[report['can_export']]}. Check in ONNX Runtime: {answers[report['can_verify']]}.")
+        export, check = answers[report["can_export"]], answers[report["can_verify"]]
+        say(Styled("Export: ") + export + ". Check in ONNX Runtime: " + check + ".")
     if not report["can_verify"]:
         raise click.exceptions.Exit(1)
 
@@ -324,5 +329,5 @@ def demo(output, tiny, prompt, as_json) -> None:
     heading(f"Asked in ONNX Runtime: {prompt}")
     click.echo("  ", nl=False)
     for piece in pieces:
-        click.echo(piece, nl=False)
+        click.echo(escaped(piece), nl=False)
     say()

@@ -11,6 +11,7 @@ import contextlib
 import importlib
 import logging
 import os
+import re
 import time
 import warnings
 from typing import Any
@@ -23,9 +24,15 @@ from fairlead.caches import register_flattening_functions
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import DYNAMIC, LARGEST, STATIC, requests
 from fairlead.inputs import Call, base_call, normalise
+from fairlead.program_file import load_program
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.record.state import ModelState
 from fairlead.verification import Setting, Verification, first_line
+
+# What a file may name to be imported: modules of Transformers that have classes of outputs and caches.
+TRANSFORMERS_OUTPUTS = re.compile(
+    r"transformers\.(models\.\w+\.modeling_\w+|modeling_outputs|cache_utils|utils\.generic)\."
+)
 
 TRACERS = ("observe", "torch.export")
 
@@ -292,16 +299,18 @@ class ProgramExport:
             return
         # Transformers registers the classes of its outputs when the module that has them is imported.
         for name in self.core.classes:
-            if name.startswith("transformers."):
+            if TRANSFORMERS_OUTPUTS.match(name):
                 with contextlib.suppress(ImportError):
                     importlib.import_module(name.rpartition(".")[0])
         with register_flattening_functions(), quiet(), logged_errors("torch.export") as reasons:
             try:
-                self.program = torch.export.load(os.fsdecode(self.job.model))
+                self.program = load_program(self.core, os.fsdecode(self.job.model))
+            except _core.FairleadError:
+                raise
             except Exception as error:
                 reason = reasons[-1] if reasons else error
                 raise _core.InvalidInput(
-                    f"[export] Expected a program that torch.export.load reads, but it raised {type(reason).__name__}: "
+                    f"[export] Expected a program that PyTorch reads, but it raised {type(reason).__name__}: "
                     f"{first_line(reason)}. Pass verify=False to convert it without a check."
                 ) from error
 
@@ -355,11 +364,19 @@ class ProgramExport:
             self.open_program()
             core = self.core
             example = self.example()
-            verification = ProgramVerification(
-                self.module(example), [example], core.sizes, list(core.input_names), list(core.output_names), contract,
-                self.options["tolerance"], self.job.path, allow_random=self.options["allow_random"],
-            )  # fmt: skip
-            return verification.run(staged.path, None)
+            try:
+                verification = ProgramVerification(
+                    self.module(example), [example], core.sizes, list(core.input_names), list(core.output_names),
+                    contract, self.options["tolerance"], self.job.path, allow_random=self.options["allow_random"],
+                )  # fmt: skip
+                return verification.run(staged.path, None)
+            except (_core.FairleadError, MemoryError):
+                raise
+            except Exception as error:  # a file may hold a program that does not run
+                raise _core.InvalidInput(
+                    f"[export] Expected a program that runs, but it raised {type(error).__name__}: "
+                    f"{first_line(error)}. Pass verify=False to convert it without a check."
+                ) from error
 
     def module(self, example: ProgramCall) -> torch.nn.Module:
         """The program as a module that checks its guards; without them where they refuse the program's own example

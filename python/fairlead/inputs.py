@@ -68,6 +68,15 @@ def normalise(model: torch.nn.Module, inputs: Any) -> list[Call]:
 
 
 def one_call(model: torch.nn.Module, call: Any) -> Call:
+    try:
+        return shallow_call(model, call)
+    except RecursionError:
+        raise InvalidInput(
+            "[export] Expected inputs nested some hundred levels deep at most, got deeper ones. Flatten them."
+        ) from None
+
+
+def shallow_call(model: torch.nn.Module, call: Any) -> Call:
     if isinstance(call, torch.Tensor):
         call = (call,)
     if isinstance(call, tuple) and len(call) == 2 and isinstance(call[0], tuple) and isinstance(call[1], dict):

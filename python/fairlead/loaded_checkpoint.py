@@ -9,7 +9,7 @@ import torch
 
 from fairlead import tasks
 from fairlead._core import FairleadError, InvalidInput
-from fairlead.checkpoint import Checkpoint, one_line, quiet, reading
+from fairlead.checkpoint import Checkpoint, custom_code, one_line, quiet, reading
 from fairlead.generation.export import plan_for
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.sample_inputs import Samples
@@ -77,11 +77,23 @@ def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None)
     return Loaded(checkpoint, found, model, Samples(checkpoint, model, found), DTYPES[dtype])
 
 
+def custom_class(checkpoint: Checkpoint, architecture: str) -> Any:
+    """A class that the checkpoint brings as code of its own; asked for with --trust-remote-code."""
+    if not checkpoint.trust_remote_code:
+        raise custom_code(checkpoint)
+    from transformers.dynamic_module_utils import get_class_from_dynamic_module
+
+    brought = checkpoint.config.auto_map.values()
+    where = next((str(each) for each in brought if str(each).rpartition(".")[2] == architecture), architecture)
+    with reading(checkpoint, f"the code of {architecture}"):
+        return get_class_from_dynamic_module(where, checkpoint.folder, local_files_only=True)
+
+
 def load_model(checkpoint: Checkpoint, architecture: str, dtype: torch.dtype) -> torch.nn.Module:
     """In eval mode; weights that the checkpoint does not have are an error, because they would be random."""
     import transformers
 
-    cls = getattr(transformers, architecture)
+    cls = getattr(transformers, architecture, None) or custom_class(checkpoint, architecture)
     word = "dtype" if int(transformers.__version__.partition(".")[0]) >= 5 else "torch_dtype"
     arguments = checkpoint.arguments() | {"config": checkpoint.config, word: dtype, "output_loading_info": True}
     with reading(checkpoint, f"the weights of {architecture}"):

@@ -100,8 +100,9 @@ def quoting(what: str):
 
 
 def package(name: str) -> Any:
+    # Last: a torch.py in the working folder is not PyTorch.
     if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+        sys.path.append(os.getcwd())
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

@@ -6,6 +6,7 @@ Results go to stdout, everything else to stderr, so that `--json` can be piped. 
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 from contextlib import contextmanager
@@ -18,12 +19,33 @@ def coloured(stream=None) -> bool:
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
-def style(text: str, stream=None, **how) -> str:
-    return click.style(text, **how) if coloured(stream) else text
+# What moves the cursor, changes colours or turns text around: a name in a file may hold it.
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def escaped(text: str) -> str:
+    """escaped("a\\x1b[2J") == "a\\\\x1b[2J"; lines and tabs stay."""
+    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+class Styled(str):
+    """Text that was escaped and has our own colours in it; what is added to it is escaped too."""
+
+    def __add__(self, other: str) -> Styled:
+        return Styled(str(self) + (other if isinstance(other, Styled) else escaped(other)))
+
+
+def style(text: str, stream=None, **how) -> Styled:
+    return Styled(click.style(escaped(text), **how) if coloured(stream) else escaped(text))
 
 
 def say(text: str = "") -> None:
-    click.echo(text)
+    click.echo(text if isinstance(text, Styled) else escaped(text))
+
+
+def tell(text: str) -> None:
+    """The same, to stderr."""
+    click.echo(text if isinstance(text, Styled) else escaped(text), err=True)
 
 
 def heading(text: str) -> None:
@@ -31,7 +53,7 @@ def heading(text: str) -> None:
 
 
 def failed(text: str) -> None:
-    click.echo(f"{style('error:', sys.stderr, fg='red', bold=True)} {text}", err=True)
+    tell(style("error:", sys.stderr, fg="red", bold=True) + f" {text}")
 
 
 def size_text(size: int) -> str:
@@ -67,9 +89,9 @@ class Stages:
         if self.quiet:
             return
         if self.status is not None:
-            self.status.update(what)
+            self.status.update(escaped(what))
         elif time.perf_counter() - self.start > 1.0:
-            click.echo(f"fairlead: {what} ({time.perf_counter() - self.start:.1f} s so far)", err=True)
+            tell(f"fairlead: {what} ({time.perf_counter() - self.start:.1f} s so far)")
 
 
 @contextmanager
@@ -80,7 +102,7 @@ def progress(first: str, quiet: bool = False):
         yield stages
         return
     if not coloured(sys.stderr):
-        click.echo(f"fairlead: {first}", err=True)
+        tell(f"fairlead: {first}")
         yield stages
         return
     try:
@@ -88,5 +110,5 @@ def progress(first: str, quiet: bool = False):
     except ImportError:
         yield stages
         return
-    with Console(stderr=True).status(first) as stages.status:
+    with Console(stderr=True).status(escaped(first)) as stages.status:
         yield stages

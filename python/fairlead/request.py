@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from fairlead._core import InvalidInput, Staging, WriteError
+from fairlead.report.sources import note_exported
 
 # What ONNX Runtime 1.31 runs best on CPU: Gelu is an operator, and its fusions know every form below 21.
 DEFAULT_OPSET = 20
@@ -53,6 +54,7 @@ def check_model(model: Any) -> None:
             f"[export] Expected a model in eval mode, got {training or type(model).__name__} in training mode. "
             "Call model.eval() first: dropout and batch norm behave differently in training."
         )
+    note_exported(model)
 
 
 def check_opset(opset: Any) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from fairlead._core import InvalidInput
 from fairlead.checkpoint import Checkpoint
 
 KINDS = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max"}
@@ -23,11 +24,16 @@ def pooling_of(checkpoint: Checkpoint) -> Pooling | None:
     if checkpoint.gguf_file is not None or not checkpoint.has("modules.json"):
         return None
     modules = checkpoint.read_json("modules.json")
+    if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
+        raise InvalidInput(f"[export] Expected a list of steps in '{checkpoint.folder}/modules.json', got another.")
     kinds = [str(module.get("type", "")).rpartition(".")[2] for module in modules]
     if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
         checkpoint.notes.append(f"modules.json has {', '.join(kinds)}: sentence_embedding is left to the client")
         return None
-    settings = checkpoint.read_json(f"{modules[1]['path']}/config.json")
+    step = str(modules[1].get("path", ""))
+    settings = checkpoint.read_json(f"{step}/config.json") if step.isidentifier() or step[:1].isdigit() else None
+    if not isinstance(settings, dict) or "/" in step or ".." in step:
+        raise InvalidInput(f"[export] Expected a folder with the pooling in modules.json, got {step!r}.")
     chosen = [key for key, value in settings.items() if key.startswith("pooling_mode_") and value is True]
     if len(chosen) != 1 or chosen[0] not in KINDS:
         checkpoint.notes.append(f"the pooling {', '.join(chosen)} is left to the client")

@@ -134,7 +134,7 @@ def run_job(
     with tempfile.TemporaryFile("w+") as answer:
         child = subprocess.Popen(
             job.words(out), stdout=answer, stderr=subprocess.PIPE, text=True, start_new_session=True,
-            env=os.environ | {"NO_COLOR": "1"}, cwd=folder,
+            env=os.environ | {"NO_COLOR": "1", "PYTHONSAFEPATH": "1"}, cwd=folder, stdin=subprocess.DEVNULL,
         )  # fmt: skip
         late = threading.Event()
         running(child, True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead._core import InvalidInput
-from fairlead.checkpoint import Checkpoint
+from fairlead.checkpoint import Checkpoint, custom_code
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def classes(task: Task) -> dict[str, tuple[str, ...]]:
 def detect(checkpoint: Checkpoint, wanted: str | None = None) -> tuple[Task, str]:
     """(task, name of the class to load)."""
     config = checkpoint.config
-    kind, architectures = config.model_type, list(getattr(config, "architectures", None) or [])
+    kind, architectures = config.model_type, named_architectures(checkpoint, config)
     if wanted is not None:
         return chosen(checkpoint, kind, architectures, wanted)
     if architectures:
@@ -81,8 +81,10 @@ def detect(checkpoint: Checkpoint, wanted: str | None = None) -> tuple[Task, str
                 return task, name
         import transformers
 
-        if getattr(transformers, name, None) is None:
-            refuse_custom_code(checkpoint, config)
+        if getattr(transformers, name, None) is None and (auto := custom_auto_class(config, name)) is not None:
+            if not checkpoint.trust_remote_code:
+                raise custom_code(checkpoint)
+            return task_of_auto_class(auto), name
         if getattr(transformers, name, None) is None:
             raise InvalidInput(
                 f"[export] Expected an architecture of Transformers {transformers.__version__}, got {name} in "
@@ -97,6 +99,16 @@ def detect(checkpoint: Checkpoint, wanted: str | None = None) -> tuple[Task, str
     raise InvalidInput(
         f"[export] Expected a model type of Transformers, got '{kind}' in '{checkpoint.folder}'. Name its --task."
     )
+
+
+def named_architectures(checkpoint: Checkpoint, config: Any) -> list[str]:
+    found = getattr(config, "architectures", None) or []
+    if not isinstance(found, (list, tuple)) or not all(isinstance(name, str) and name.isidentifier() for name in found):
+        raise InvalidInput(
+            f"[export] Expected names of classes under architectures in '{checkpoint.folder}/config.json', "
+            f"got {found!r:.120}. Correct the file."
+        )
+    return list(found)
 
 
 def chosen(checkpoint: Checkpoint, kind: str, architectures: list[str], wanted: str) -> tuple[Task, str]:
@@ -117,9 +129,16 @@ def chosen(checkpoint: Checkpoint, kind: str, architectures: list[str], wanted: 
     )
 
 
-def refuse_custom_code(checkpoint: Checkpoint, config: Any) -> None:
-    if getattr(config, "auto_map", None):
-        raise InvalidInput(
-            f"[export] Expected a model of Transformers, got one with code of its own in '{checkpoint.folder}'. "
-            "It is not run from a checkpoint: load it yourself and return it from a SCRIPT.py:FUNCTION."
-        )
+def custom_auto_class(config: Any, architecture: str) -> str | None:
+    """The Auto class for which a checkpoint brings this class as code of its own; "" where it names none for it."""
+    brought = getattr(config, "auto_map", None)
+    if not isinstance(brought, dict) or not brought:
+        return None
+    names = (auto for auto, where in brought.items() if str(where).rpartition(".")[2] == architecture)
+    return next((auto for auto in names if auto.startswith("AutoModel")), "")
+
+
+def task_of_auto_class(auto: str) -> Task:
+    """AutoModelForCausalLM -> text-generation"""
+    what = auto.removeprefix("AutoModel").removeprefix("For").lower()
+    return next((task for task in TASKS if what and task.mapping.replace("_", "").lower() == what), TASKS[-1])

@@ -87,6 +87,29 @@ std::vector<std::string> names_of(const Graph& graph, const std::vector<ValueId>
   return names;
 }
 
+// (JSON, payloads, tensors, sample inputs) of an archive, copied: what PyTorch runs may write to
+// its tensors. A tensor is (name, payload, dtype, sizes, strides, offset, is constant, is
+// parameter, requires grad).
+nb::tuple contents(const ImportedHandle& h) {
+  const pt2::Contents& c = h.imported.contents;
+  const auto bytes = [](std::span<const std::byte> b) {
+    return nb::bytes(reinterpret_cast<const char*>(b.data()), b.size());
+  };
+  nb::list payloads;
+  for (const auto& payload : c.payloads) {
+    payloads.append(nb::steal(PyByteArray_FromStringAndSize(
+        reinterpret_cast<const char*>(payload.data()), static_cast<Py_ssize_t>(payload.size()))));
+  }
+  nb::list tensors;
+  for (const pt2::StoredTensor& t : c.tensors) {
+    tensors.append(nb::make_tuple(t.name, t.payload, std::string(dtype_name(t.tensor.dtype)),
+                                  t.tensor.dims, t.tensor.strides, t.offset, t.is_constant,
+                                  t.is_parameter, t.requires_grad));
+  }
+  return nb::make_tuple(nb::bytes(c.program.data(), c.program.size()), payloads, tensors,
+                        bytes(c.sample_inputs));
+}
+
 }  // namespace
 
 void init_pt2(nb::module_& m) {
@@ -114,6 +137,9 @@ void init_pt2(nb::module_& m) {
                    [](const ImportedHandle& h) { return h.program.graph.output_names; })
       .def_prop_ro("user_inputs", [](const ImportedHandle& h) { return h.imported.user_inputs; })
       .def_prop_ro("classes", [](const ImportedHandle& h) { return h.imported.classes; })
+      .def("contents", &contents,
+           "(JSON, payloads, tensors, sample inputs) of an archive; none of it is a pickle but the "
+           "last.")
       .def_prop_ro("torch_version",
                    [](const ImportedHandle& h) { return h.imported.torch_version; })
       .def(

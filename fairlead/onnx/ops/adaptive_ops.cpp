@@ -55,12 +55,12 @@ Val pool_axis(Lowering& b, Val x, std::int64_t axis, std::int64_t rank, Expr in,
     return b.reduce(reduce, parts, {axis + 1}, false);
   // Valid and lengths stand at (axis, axis + 1); what follows is broadcast.
   const Dtype d = b.dtype_of(x);
-  std::vector<std::int64_t> after;
+  Ints after;
   for (std::int64_t k = 2; k < 2 + rank - 1 - axis; ++k) after.push_back(k);
   const auto wide = [&](Val v) { return after.empty() ? v : b.unsqueeze(v, after); };
   const Val kept = b.op("Where", {wide(bins.valid), parts, b.scalar(0, d)});
   const Val lengths = b.squeeze(bins.lengths, {1});  // [out]
-  std::vector<std::int64_t> later;
+  Ints later;
   for (std::int64_t k = 1; k < 1 + rank - 1 - axis; ++k) later.push_back(k);
   const Val divisor = b.cast(later.empty() ? lengths : b.unsqueeze(lengths, later), d);
   return b.op("Div", {b.reduce("ReduceSum", kept, {axis + 1}, false), divisor});
@@ -73,7 +73,7 @@ void lower_avg(Lowering& b) {
   const Shape& shape = b.shape(0);
   const std::size_t r = shape.size();
   // Whole windows of a constant size are a plain pool.
-  std::vector<std::int64_t> kernel;
+  Ints kernel;
   ExprPool& p = b.pool();
   for (std::size_t k = r - kCount; k < r; ++k) {
     const Expr in = shape[k], out = b.out_shape()[k];
@@ -106,7 +106,7 @@ void lower_max_indices(Lowering& b, Val x) {
   for (std::size_t k = kCount; k-- > 0;) {
     x = b.op("Gather", {x, bins[k].places}, {attr("axis", static_cast<std::int64_t>(lead + k))});
   }
-  std::vector<std::int64_t> perm;
+  Ints perm;
   Shape from, to(b.out_shape());
   for (std::size_t k = 0; k < lead; ++k) perm.push_back(static_cast<std::int64_t>(k));
   for (std::size_t k = 0; k < kCount; ++k) perm.push_back(static_cast<std::int64_t>(lead + 2 * k));
@@ -130,7 +130,7 @@ void lower_max_indices(Lowering& b, Val x) {
     best = b.op("Div", {best, longest});
     // The bin's first place, shaped to this dimension; a first maximum is never a repeat.
     Val start = b.op("Gather", {bins[k].places, b.size_scalar(b.expr(0))}, {attr("axis", 1)});
-    std::vector<std::int64_t> later;
+    Ints later;
     for (std::size_t a = k + 1; a < kCount; ++a) later.push_back(static_cast<std::int64_t>(a - k));
     if (!later.empty()) start = b.unsqueeze(start, later);
     const Val place = b.op("Mul", {b.op("Add", {step, start}), b.size_scalar(below)});

@@ -26,6 +26,7 @@ Val repeat_heads(Lowering& b, Val v, const Shape& shape, Expr heads) {
   const std::size_t r = shape.size();
   const Expr kv = shape[r - 3];
   if (kv == heads || !is_const(kv) || !is_const(heads)) return v;
+  if (kv->value <= 0) b.unsupported("expected heads of keys, got none");
   const Expr groups = b.expr(heads->value / kv->value);
   Shape wide = shape, flat = shape;
   wide.insert(wide.end() - 2, groups);
@@ -68,7 +69,7 @@ Attention attend(Lowering& b, const Places& at, bool logsumexp) {
   } else {
     scale = b.op("Reciprocal", {b.op("Sqrt", {b.size_scalar(width, d)})});
   }
-  std::vector<std::int64_t> perm(r);
+  Ints perm(r);
   for (std::size_t i = 0; i < r; ++i) perm[i] = static_cast<std::int64_t>(i);
   std::swap(perm[r - 1], perm[r - 2]);
   Val scores = b.op("MatMul", {b.op("Mul", {q, scale}), b.transpose(k, perm)});

@@ -7,15 +7,14 @@ namespace fairlead::onnx {
 namespace {
 
 // A list of one integer counts for every spatial dimension.
-std::vector<Expr> spatial(Lowering& b, std::size_t i, std::size_t count) {
-  std::vector<Expr> list = b.integers(i);
+Shape spatial(Lowering& b, std::size_t i, std::size_t count) {
+  Shape list = b.integers(i);
   if (list.size() == 1) list.resize(count, list[0]);
   return list;
 }
 
-std::vector<std::int64_t> constants(Lowering& b, const std::vector<Expr>& list,
-                                    std::string_view what) {
-  std::vector<std::int64_t> values;
+Ints constants(Lowering& b, const Shape& list, std::string_view what) {
+  Ints values;
   for (const Expr e : list) {
     if (!is_const(e)) b.unsupported("the " + std::string(what) + " must be constant");
     values.push_back(e->value);
@@ -24,8 +23,8 @@ std::vector<std::int64_t> constants(Lowering& b, const std::vector<Expr>& list,
 }
 
 // Zeros on both sides of the spatial dimensions, where the padding follows a size.
-Val padded(Lowering& b, Val x, const std::vector<Expr>& padding) {
-  std::vector<Expr> pads(2 * (padding.size() + 2), b.expr(0));
+Val padded(Lowering& b, Val x, const Shape& padding) {
+  Shape pads(2 * (padding.size() + 2), b.expr(0));
   for (std::size_t k = 0; k < padding.size(); ++k) {
     pads[2 + k] = pads[padding.size() + 4 + k] = padding[k];
   }
@@ -36,16 +35,17 @@ Val padded(Lowering& b, Val x, const std::vector<Expr>& padding) {
 //   SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor
 void lower_convolution(Lowering& b) {
   if (!is_float(b.out_dtype())) b.unsupported("expected floating-point numbers");
+  if (b.rank(1) < 3 || b.rank(0) != b.rank(1)) b.unsupported("expected a batch of signals");
   const std::size_t count = static_cast<std::size_t>(b.rank(1)) - 2;
   const bool transposed = b.flag(6);
   Val x = b.in(0);
-  std::vector<Expr> padding = spatial(b, 4, count);
+  Shape padding = spatial(b, 4, count);
   if (!transposed &&
       !std::all_of(padding.begin(), padding.end(), [](Expr e) { return is_const(e); })) {
     x = padded(b, x, padding);
     padding.assign(count, b.expr(0));
   }
-  std::vector<std::int64_t> pads = constants(b, padding, "padding");
+  Ints pads = constants(b, padding, "padding");
   pads.insert(pads.end(), pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(count));
   Attributes attributes = {
       attr("strides", constants(b, spatial(b, 3, count), "stride")),
@@ -54,7 +54,7 @@ void lower_convolution(Lowering& b) {
       attr("group", b.constant_int(8, 1)),
   };
   const Shape& weight = b.shape(1);
-  std::vector<std::int64_t> kernel;
+  Ints kernel;
   for (std::size_t k = 2; k < weight.size() && is_const(weight[k]); ++k)
     kernel.push_back(weight[k]->value);
   if (kernel.size() == count) attributes.push_back(attr("kernel_shape", kernel));

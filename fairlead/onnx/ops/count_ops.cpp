@@ -24,7 +24,7 @@ void lower_cumsum(Lowering& b) {
 // the axis moved last. Running extremes and products have no ONNX operator: they reduce these rows.
 struct Running {
   Val rows;
-  std::vector<std::int64_t> perm;  // axis last
+  Ints perm;  // axis last
 };
 
 Running running(Lowering& b, Val x, std::int64_t axis, double rest) {
@@ -246,7 +246,7 @@ void lower_unique_consecutive(Lowering& b) {
   const Val before = b.slice(x, axis, b.ints({0}), b.ints({-1}));
   Val differs = b.op("Not", {b.op("Equal", {after, before})});
   if (along && b.rank(0) > 1) {
-    std::vector<std::int64_t> others = to_front(axis, b.rank(0));
+    Ints others = to_front(axis, b.rank(0));
     others.erase(others.begin());
     differs = any_true(b, differs, others, false);
   }

@@ -44,7 +44,7 @@ Val normalized(Lowering& b, Val y, Expr n, std::int64_t mode, bool inverse) {
   return x * cast(node("Pow", size, power), x.dtype());
 }
 
-Expr product(Lowering& b, const Shape& shape, const std::vector<std::int64_t>& axes) {
+Expr product(Lowering& b, const Shape& shape, const Ints& axes) {
   Expr n = b.expr(1);
   for (const std::int64_t a : axes) n = b.pool().mul(n, shape[static_cast<std::size_t>(a)]);
   return n;
@@ -92,9 +92,7 @@ void lower_fft_c2r(Lowering& b) {
   if (!is_const(mirrored, 0)) {
     const Val tail = b.slice(x, last, b.dim(mirrored), b.ints({0}), -1);
     const Dtype d = b.dtype_of(x);
-    const Val signs = b.concat({b.filled(1, d, std::vector<std::int64_t>{1}),
-                                b.filled(-1, d, std::vector<std::int64_t>{1})},
-                               0);
+    const Val signs = b.concat({b.filled(1, d, Ints{1}), b.filled(-1, d, Ints{1})}, 0);
     whole = b.concat({head, b.op("Mul", {tail, signs})}, last);
   }
   const Val pairs = dft(b, whole, b.rank(0), last, Way::kInverse);

@@ -16,7 +16,7 @@ Val grouped_product(Lowering& b, Val x, Val weight, Val offsets, Expr rows, Expr
   const Val hit = b.op("Greater", {sizes, b.size_scalar(b.expr(0))});
   const Val groups = b.squeeze(b.op("NonZero", {hit}), {0});
   const Val count = b.squeeze(b.op("Shape", {groups}), {0});
-  const std::vector<Expr> nothing = {b.expr(0), columns};
+  const Shape nothing = {b.expr(0), columns};
   const Val start = b.op("Expand", {b.scalar(0, d), b.shape_tensor(nothing)});
   const auto body =
       b.body({{"", Dtype::kInt64, Shape{}}, {"", Dtype::kBool, Shape{}}, {"", d, std::nullopt}},

@@ -10,7 +10,7 @@ Val range(Lowering& b, Expr n) { return range(b, b.expr(0), n, b.expr(1)); }
 
 Val range(Lowering& b, Expr start, Expr n, Expr step) {
   if (is_const(start) && is_const(n) && is_const(step) && n->value <= 4096) {
-    std::vector<std::int64_t> values(static_cast<std::size_t>(std::max<std::int64_t>(n->value, 0)));
+    Ints values(static_cast<std::size_t>(std::max<std::int64_t>(n->value, 0)));
     for (std::size_t k = 0; k < values.size(); ++k) {
       values[k] = start->value + static_cast<std::int64_t>(k) * step->value;
     }
@@ -34,16 +34,16 @@ Val ordered(Lowering& b, Val v) {
                                                                         : v;
 }
 
-std::vector<std::int64_t> to_front(std::int64_t axis, int rank) {
-  std::vector<std::int64_t> perm{axis};
+Ints to_front(std::int64_t axis, int rank) {
+  Ints perm{axis};
   for (std::int64_t k = 0; k < rank; ++k) {
     if (k != axis) perm.push_back(k);
   }
   return perm;
 }
 
-std::vector<std::int64_t> inverse(const std::vector<std::int64_t>& perm) {
-  std::vector<std::int64_t> back(perm.size());
+Ints inverse(const Ints& perm) {
+  Ints back(perm.size());
   for (std::size_t k = 0; k < perm.size(); ++k) back[perm[k]] = static_cast<std::int64_t>(k);
   return back;
 }
@@ -59,7 +59,7 @@ Shape broadcast(Lowering& b, const Shape& x, const Shape& y) {
   return both;
 }
 
-Val any_true(Lowering& b, Val v, std::vector<std::int64_t> axes, bool keepdim) {
+Val any_true(Lowering& b, Val v, Ints axes, bool keepdim) {
   const Val number = b.cast(v, Dtype::kInt32);
   return b.cast(b.reduce("ReduceMax", number, std::move(axes), keepdim), Dtype::kBool);
 }
@@ -181,8 +181,8 @@ Val IndexList::together(Lowering& b) const {
   return b.concat(parts, -1);
 }
 
-std::vector<std::int64_t> IndexList::back(int result_rank) const {
-  std::vector<std::int64_t> order;
+Ints IndexList::back(int result_rank) const {
+  Ints order;
   for (std::int64_t k = 0; k < front; ++k) order.push_back(wide + k);
   for (std::int64_t k = 0; k < wide; ++k) order.push_back(k);
   for (std::int64_t k = wide + front; k < result_rank; ++k) order.push_back(k);

@@ -21,14 +21,14 @@ namespace fairlead::onnx {
 [[nodiscard]] Val ordered(Lowering& b, Val v);
 
 // [.., axis, ..] -> [axis, ..] and back.
-[[nodiscard]] std::vector<std::int64_t> to_front(std::int64_t axis, int rank);
-[[nodiscard]] std::vector<std::int64_t> inverse(const std::vector<std::int64_t>& perm);
+[[nodiscard]] Ints to_front(std::int64_t axis, int rank);
+[[nodiscard]] Ints inverse(const Ints& perm);
 
 // The shape that two shapes broadcast to.
 [[nodiscard]] Shape broadcast(Lowering& b, const Shape& x, const Shape& y);
 
 // Any element true along the axes, of a bool tensor.
-[[nodiscard]] Val any_true(Lowering& b, Val v, std::vector<std::int64_t> axes, bool keepdim);
+[[nodiscard]] Val any_true(Lowering& b, Val v, Ints axes, bool keepdim);
 
 // ScatterND and ScatterElements, in a type for which ONNX Runtime has the reduction.
 [[nodiscard]] Val scatter_nd(Lowering& b, Val data, Val indices, Val updates,
@@ -47,16 +47,16 @@ struct Index {
 };
 struct IndexList {
   std::vector<Index> items;
-  std::vector<std::int64_t> perm;  // of the indexed tensor: indexed axes in front
-  int wide = 0;                    // rank of the broadcast indices
-  std::int64_t front = 0;          // where the broadcast dimensions stand in a result
+  Ints perm;               // of the indexed tensor: indexed axes in front
+  int wide = 0;            // rank of the broadcast indices
+  std::int64_t front = 0;  // where the broadcast dimensions stand in a result
 
   // The indices broadcast together, int64 [wide..., items].
   [[nodiscard]] Val together(Lowering& b) const;
   // Their broadcast shape as tensor [wide].
   [[nodiscard]] Val wide_shape(Lowering& b) const;
   // [wide..., before..., after...] -> [before..., wide..., after...]
-  [[nodiscard]] std::vector<std::int64_t> back(int result_rank) const;
+  [[nodiscard]] Ints back(int result_rank) const;
 };
 // Argument i as indices of a tensor of rank `rank`.
 [[nodiscard]] IndexList read_indices(Lowering& b, std::size_t i, int rank);

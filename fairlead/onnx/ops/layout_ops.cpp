@@ -35,8 +35,8 @@ void lower_triangle_places(Lowering& b) {
 // --------------------------------------------------------------------------------------
 
 struct Diagonal {
-  std::vector<std::int64_t> perm;  // the two dimensions in front
-  Val places;                      // int64 [n, 2]
+  Ints perm;   // the two dimensions in front
+  Val places;  // int64 [n, 2]
 };
 
 Diagonal diagonal(Lowering& b, int rank, std::int64_t offset, std::int64_t dim1, std::int64_t dim2,
@@ -52,7 +52,7 @@ Diagonal diagonal(Lowering& b, int rank, std::int64_t offset, std::int64_t dim1,
 }
 
 // The last of `rank` dimensions in front, and the inverse.
-std::vector<std::int64_t> last_to_front(int rank) { return to_front(rank - 1, rank); }
+Ints last_to_front(int rank) { return to_front(rank - 1, rank); }
 
 // aten::diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)
 void lower_diagonal(Lowering& b) {
@@ -128,7 +128,7 @@ void lower_unfold(Lowering& b) {
   const Val places = b.op("Add", {b.unsqueeze(starts, {1}), range(b, b.integer(2))});
   // [.., windows, size, ..] -> [.., windows, .., size]
   const Val found = b.op("Gather", {b.in(0), places}, {attr("axis", axis)});
-  std::vector<std::int64_t> perm;
+  Ints perm;
   for (std::int64_t k = 0; k < b.out_rank(); ++k) {
     if (k != axis + 1) perm.push_back(k);
   }
@@ -141,15 +141,15 @@ void lower_unfold(Lowering& b) {
 // The recorder adds the tensor's own strides and offset as the last argument. A tensor whose
 // dimensions were only permuted is first put into the order of its memory.
 struct Memory {
-  Val flat;                         // the elements in memory order
-  Val places;                       // int64 [size...]
-  std::vector<std::int64_t> order;  // the dimensions in memory order
+  Val flat;    // the elements in memory order
+  Val places;  // int64 [size...]
+  Ints order;  // the dimensions in memory order
 };
 
 Memory memory_of(Lowering& b, std::size_t sizes, std::size_t strides, std::size_t offset,
                  std::size_t own) {
   const Shape& shape = b.shape(0);
-  const std::vector<Expr> held = b.has(own) ? b.integers(own) : std::vector<Expr>{};
+  const Shape held = b.has(own) ? b.integers(own) : Shape{};
   Memory m;
   Expr first = b.has(offset) ? b.integer(offset) : b.expr(0);
   if (held.empty()) {
@@ -176,13 +176,13 @@ Memory memory_of(Lowering& b, std::size_t sizes, std::size_t strides, std::size_
     }
   }
   m.flat = b.op("Reshape", {b.transpose(b.in(0), m.order), b.ints({-1})});
-  const std::vector<Expr> size = b.integers(sizes), stride = b.integers(strides);
+  const Shape size = b.integers(sizes), stride = b.integers(strides);
   const int rank = static_cast<int>(size.size());
   m.places = b.size_scalar(first);
   for (int k = 0; k < rank; ++k) {
     Val steps = range(b, b.expr(0), size[k], b.expr(1));
     if (!is_const(stride[k], 1)) steps = b.op("Mul", {steps, b.dim(stride[k])});
-    std::vector<std::int64_t> axes;
+    Ints axes;
     for (int j = k + 1; j < rank; ++j) axes.push_back(j - k);
     if (!axes.empty()) steps = b.unsqueeze(steps, axes);
     m.places = k == 0 && is_const(first, 0) ? steps : b.op("Add", {m.places, steps});
@@ -194,7 +194,7 @@ Memory memory_of(Lowering& b, std::size_t sizes, std::size_t strides, std::size_
 // of 1.
 bool is_own_layout(Lowering& b) {
   if (b.integers(1) != b.shape(0) || b.has(3) || b.has(4)) return false;
-  const std::vector<Expr> stride = b.integers(2);
+  const Shape stride = b.integers(2);
   Expr within = b.expr(1);
   for (std::size_t k = stride.size(); k-- > 0;) {
     if (is_const(b.shape(0)[k], 1)) continue;
@@ -225,9 +225,9 @@ void lower_as_strided_scatter(Lowering& b) {
 // ---- turns
 // ------------------------------------------------------------------------------------------
 
-Val flipped(Lowering& b, Val v, const std::vector<std::int64_t>& axes) {
+Val flipped(Lowering& b, Val v, const Ints& axes) {
   const std::size_t n = axes.size();
-  const std::vector<std::int64_t> starts(n, -1), ends(n, INT64_MIN), steps(n, -1);
+  const Ints starts(n, -1), ends(n, INT64_MIN), steps(n, -1);
   return n == 0 ? v : b.op("Slice", {v, b.ints(starts), b.ints(ends), b.ints(axes), b.ints(steps)});
 }
 
@@ -239,11 +239,11 @@ void lower_flip(Lowering& b) {
 // aten::rot90(Tensor self, int k=1, int[] dims=[0, 1]) -> Tensor
 void lower_rot90(Lowering& b) {
   const std::int64_t turns = ((b.constant_int(1, 1) % 4) + 4) % 4;
-  const std::vector<std::int64_t> dims = b.has(2) ? b.axes(2) : std::vector<std::int64_t>{0, 1};
+  const Ints dims = b.has(2) ? b.axes(2) : Ints{0, 1};
   Val v = b.in(0);
   if (turns == 2) return b.result(flipped(b, v, dims));
   if (turns == 0) return b.result(v);
-  std::vector<std::int64_t> perm = to_front(0, b.rank(0));
+  Ints perm = to_front(0, b.rank(0));
   std::swap(perm[dims[0]], perm[dims[1]]);
   v = b.transpose(flipped(b, v, {turns == 1 ? dims[1] : dims[0]}), perm);
   b.result(v);
@@ -264,8 +264,8 @@ Val rolled(Lowering& b, Val v, std::int64_t axis, Expr shift, Expr size) {
 
 // aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor
 void lower_roll(Lowering& b) {
-  const std::vector<Expr> shifts = b.integers(1);
-  const std::vector<std::int64_t> axes = b.has(2) ? b.axes(2) : std::vector<std::int64_t>{};
+  const Shape shifts = b.integers(1);
+  const Ints axes = b.has(2) ? b.axes(2) : Ints{};
   Val v = b.in(0);
   if (b.rank(0) == 0) return b.result(v);
   if (axes.empty()) {

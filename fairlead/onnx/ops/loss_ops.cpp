@@ -11,8 +11,8 @@ namespace {
 // PyTorch's enumeration of reductions.
 enum Reduction : std::int64_t { kNone = 0, kMean = 1, kSum = 2 };
 
-std::vector<std::int64_t> all_axes(int rank) {
-  std::vector<std::int64_t> axes(static_cast<std::size_t>(rank));
+Ints all_axes(int rank) {
+  Ints axes(static_cast<std::size_t>(rank));
   std::iota(axes.begin(), axes.end(), 0);
   return axes;
 }

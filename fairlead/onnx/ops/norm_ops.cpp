@@ -12,7 +12,7 @@ struct Normal {
   Val y, mean, rstd;
 };
 
-Normal normalize(Lowering& b, Val x, const std::vector<std::int64_t>& axes, double eps) {
+Normal normalize(Lowering& b, Val x, const Ints& axes, double eps) {
   const Dtype d = b.dtype_of(x);
   Normal n;
   n.mean = b.reduce("ReduceMean", x, axes, true);
@@ -23,8 +23,8 @@ Normal normalize(Lowering& b, Val x, const std::vector<std::int64_t>& axes, doub
   return n;
 }
 
-std::vector<std::int64_t> last_axes(int rank, std::size_t count) {
-  std::vector<std::int64_t> axes;
+Ints last_axes(int rank, std::size_t count) {
+  Ints axes;
   for (std::size_t k = 0; k < count; ++k)
     axes.push_back(rank - static_cast<std::int64_t>(count - k));
   return axes;
@@ -32,7 +32,7 @@ std::vector<std::int64_t> last_axes(int rank, std::size_t count) {
 
 // A tensor of one value per channel, shaped to stand at axis 1.
 Val per_channel(Lowering& b, Val v, int rank) {
-  std::vector<std::int64_t> axes;
+  Ints axes;
   for (int k = 1; k < rank - 1; ++k) axes.push_back(k);
   return axes.empty() ? v : b.unsqueeze(v, axes);
 }
@@ -49,7 +49,7 @@ Val affine(Lowering& b, Val y, Val weight, Val bias) {
 // float eps)
 //   -> (Tensor, Tensor, Tensor)
 void lower_layer_norm(Lowering& b) {
-  const std::vector<Expr> dims = b.integers(1);
+  const Shape dims = b.integers(1);
   const Dtype d = b.out_dtype();
   const double eps = b.number(4, 1e-5);
   if (b.result_used(1) || b.result_used(2)) {
@@ -150,7 +150,7 @@ void lower_native_group_norm(Lowering& b) {
 // Batch statistics (channel axis 1): what training computes. The running averages are not moved.
 void batch_statistics(Lowering& b, Val x, Val weight, Val bias, double eps) {
   const int r = b.rank(0);
-  std::vector<std::int64_t> axes = {0};
+  Ints axes = {0};
   for (int k = 2; k < r; ++k) axes.push_back(k);
   const Normal n = normalize(b, x, axes, eps);
   b.result(0, affine(b, n.y, weight.present() ? per_channel(b, weight, r) : weight,
@@ -219,7 +219,7 @@ void lower_instance_norm(Lowering& b) {
     return b.result(b.op("InstanceNormalization", {x, weight, bias},
                          {attr("epsilon", static_cast<float>(eps))}));
   }
-  std::vector<std::int64_t> axes;
+  Ints axes;
   for (int k = 2; k < r; ++k) axes.push_back(k);
   b.result(affine(b, normalize(b, x, axes, eps).y, b.has(1) ? per_channel(b, b.in(1, d), r) : Val{},
                   b.has(2) ? per_channel(b, b.in(2, d), r) : Val{}));
@@ -229,7 +229,7 @@ void lower_instance_norm(Lowering& b) {
 void lower_weight_norm(Lowering& b) {
   const Dtype d = work_dtype(b.out_dtype());
   const std::int64_t axis = b.has(2) ? b.axis(2) : 0;
-  std::vector<std::int64_t> axes;
+  Ints axes;
   for (int k = 0; k < b.rank(0); ++k) {
     if (k != axis) axes.push_back(k);
   }

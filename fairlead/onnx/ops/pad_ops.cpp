@@ -9,16 +9,16 @@ namespace {
 // PyTorch lists (before, after) from the last dimension on; ONNX lists all befores, then all
 // afters.
 struct Pads {
-  std::vector<Expr> before, after;
+  Shape before, after;
   bool none = true;  // all 0
   bool constant = true;
   bool negative = false;  // a constant below 0
 };
 
 Pads read_pads(Lowering& b) {
-  const std::vector<Expr> list = b.integers(1);
+  const Shape list = b.integers(1);
   const std::size_t r = static_cast<std::size_t>(b.rank(0));
-  Pads pads{std::vector<Expr>(r, b.expr(0)), std::vector<Expr>(r, b.expr(0))};
+  Pads pads{Shape(r, b.expr(0)), Shape(r, b.expr(0))};
   for (std::size_t k = 0; k < list.size(); ++k) {
     (k % 2 == 0 ? pads.before : pads.after)[r - 1 - k / 2] = list[k];
     pads.none = pads.none && is_const(list[k], 0);
@@ -29,7 +29,7 @@ Pads read_pads(Lowering& b) {
 }
 
 Val pads_tensor(Lowering& b, const Pads& pads) {
-  std::vector<Expr> list = pads.before;
+  Shape list = pads.before;
   list.insert(list.end(), pads.after.begin(), pads.after.end());
   return b.shape_tensor(list);
 }

@@ -9,9 +9,8 @@ namespace fairlead::onnx {
 namespace {
 
 // A list of one integer counts for every spatial dimension; none means `otherwise`.
-std::vector<std::int64_t> spatial(Lowering& b, std::size_t i, std::size_t count,
-                                  const std::vector<std::int64_t>& otherwise) {
-  std::vector<std::int64_t> list = b.has(i) ? b.constant_ints(i) : otherwise;
+Ints spatial(Lowering& b, std::size_t i, std::size_t count, const Ints& otherwise) {
+  Ints list = b.has(i) ? b.constant_ints(i) : otherwise;
   if (list.empty()) list = otherwise;
   if (list.size() == 1) list.resize(count, list[0]);
   return list;
@@ -21,8 +20,8 @@ std::vector<std::int64_t> spatial(Lowering& b, std::size_t i, std::size_t count,
 // beyond the input and its left padding; `overhang` is how far the last window reaches beyond the
 // padded input.
 struct Windows {
-  std::vector<std::int64_t> kernel, stride, padding, dilation;
-  std::vector<Expr> in, out, overhang;
+  Ints kernel, stride, padding, dilation;
+  Shape in, out, overhang;
   bool ceil = false;
 };
 
@@ -30,8 +29,8 @@ Windows read_windows(Lowering& b, std::size_t count, int dilation_arg, std::size
   Windows w;
   w.kernel = spatial(b, 1, count, {});
   w.stride = spatial(b, 2, count, w.kernel);
-  w.padding = spatial(b, 3, count, std::vector<std::int64_t>(count, 0));
-  const std::vector<std::int64_t> ones(count, 1);
+  w.padding = spatial(b, 3, count, Ints(count, 0));
+  const Ints ones(count, 1);
   w.dilation =
       dilation_arg < 0 ? ones : spatial(b, static_cast<std::size_t>(dilation_arg), count, ones);
   w.ceil = b.flag(ceil_arg);
@@ -69,7 +68,7 @@ bool one_window(Lowering& b, const Windows& w) {
 
 Val pad_windows(Lowering& b, Val x, const Windows& w, double fill) {
   const std::size_t count = w.kernel.size(), r = count + 2;
-  std::vector<Expr> pads(2 * r, b.expr(0));
+  Shape pads(2 * r, b.expr(0));
   for (std::size_t k = 0; k < count; ++k) {
     pads[2 + k] = b.expr(w.padding[k]);
     pads[r + 2 + k] = b.pool().add(b.expr(w.padding[k]), w.overhang[k]);
@@ -77,8 +76,8 @@ Val pad_windows(Lowering& b, Val x, const Windows& w, double fill) {
   return b.op("Pad", {x, b.shape_tensor(pads), b.scalar(fill, b.dtype_of(x))});
 }
 
-std::vector<std::int64_t> both_sides(const std::vector<std::int64_t>& padding) {
-  std::vector<std::int64_t> pads = padding;
+Ints both_sides(const Ints& padding) {
+  Ints pads = padding;
   pads.insert(pads.end(), padding.begin(), padding.end());
   return pads;
 }
@@ -87,7 +86,7 @@ std::vector<std::int64_t> both_sides(const std::vector<std::int64_t>& padding) {
 Val plane_index(Lowering& b, Val index, const Windows& w, bool padded) {
   const std::size_t count = w.kernel.size();
   ExprPool& p = b.pool();
-  std::vector<Expr> size;
+  Shape size;
   for (std::size_t k = 0; k < count; ++k) {
     size.push_back(padded ? p.add(p.add(w.in[k], p.constant(2 * w.padding[k])), w.overhang[k])
                           : w.in[k]);
@@ -129,8 +128,7 @@ void lower_max_pool(Lowering& b) {
   Attributes attributes = {
       attr("kernel_shape", w.kernel),
       attr("strides", w.stride),
-      attr("pads",
-           explicit_padding ? std::vector<std::int64_t>(2 * kCount, 0) : both_sides(w.padding)),
+      attr("pads", explicit_padding ? Ints(2 * kCount, 0) : both_sides(w.padding)),
       attr("dilations", w.dilation),
   };
   const auto batch = [&](Val v) { return batched ? v : b.squeeze(v, {0}); };
@@ -154,7 +152,7 @@ Val counted(Lowering& b, const Windows& w, std::size_t k, bool with_padding, Dty
   if (!with_padding) start = b.op("Max", {start, at(0)});
   Val count = b.cast(b.op("Sub", {end, start}), d);
   const std::size_t later = w.kernel.size() - 1 - k;
-  std::vector<std::int64_t> axes;
+  Ints axes;
   for (std::size_t a = 0; a < later; ++a) axes.push_back(static_cast<std::int64_t>(a) + 1);
   return axes.empty() ? count : b.unsqueeze(count, axes);
 }
@@ -174,17 +172,16 @@ void lower_avg_pool(Lowering& b) {
   if (!batched) x = b.unsqueeze(x, {0});
   const bool plain = !hangs_over(w) && !b.has(6);
   if (!plain && !b.has(6) && one_window(b, w)) {
-    std::vector<std::int64_t> axes;
+    Ints axes;
     for (std::size_t k = 0; k < kCount; ++k) axes.push_back(static_cast<std::int64_t>(k) + 2);
     const Val mean = b.reduce("ReduceMean", x, axes, true);
     return b.result(batched ? mean : b.squeeze(mean, {0}));
   }
   if (!plain) x = pad_windows(b, x, w, 0);
-  Val y =
-      b.op("AveragePool", {x},
-           {attr("kernel_shape", w.kernel), attr("strides", w.stride),
-            attr("pads", plain ? both_sides(w.padding) : std::vector<std::int64_t>(2 * kCount, 0)),
-            attr("count_include_pad", plain && with_padding)});
+  Val y = b.op("AveragePool", {x},
+               {attr("kernel_shape", w.kernel), attr("strides", w.stride),
+                attr("pads", plain ? both_sides(w.padding) : Ints(2 * kCount, 0)),
+                attr("count_include_pad", plain && with_padding)});
   if (!plain) {
     double whole = 1;
     for (const std::int64_t k : w.kernel) whole *= static_cast<double>(k);

@@ -9,7 +9,7 @@ namespace {
 
 Num matmul(Num x, Num y) { return node("MatMul", x, y); }
 
-Num reduce(std::string_view op, Num x, std::vector<std::int64_t> axes, bool keepdim = false) {
+Num reduce(std::string_view op, Num x, Ints axes, bool keepdim = false) {
   return {x.b, x.b->reduce(op, x, std::move(axes), keepdim)};
 }
 
@@ -61,7 +61,7 @@ void lower_cross(Lowering& b) {
 }
 
 // The p-norm over the axes.
-Num norm(Num x, double p, std::vector<std::int64_t> axes) {
+Num norm(Num x, double p, Ints axes) {
   if (p == 2) return reduce("ReduceL2", x, std::move(axes));
   const Num size = node("Abs", x);
   if (p == 1) return reduce("ReduceSum", size, std::move(axes));
@@ -74,7 +74,7 @@ Num norm(Num x, double p, std::vector<std::int64_t> axes) {
 void lower_dist(Lowering& b) {
   const Num gap = arg(b) - arg(b, 1);
   const int rank = std::max(b.rank(0), b.rank(1));
-  std::vector<std::int64_t> axes;
+  Ints axes;
   for (int k = 0; k < rank; ++k) axes.push_back(k);
   b.result(rank == 0 ? node("Abs", gap) : norm(gap, b.number(2, 2), axes));
 }
@@ -88,7 +88,7 @@ void lower_cdist(Lowering& b) {
 // aten::_euclidean_dist(Tensor x1, Tensor x2) -> Tensor: by a matrix product, as PyTorch does
 void lower_euclidean_dist(Lowering& b) {
   const Num x = cast(arg(b), Dtype::kFloat64), y = cast(arg(b, 1), Dtype::kFloat64);
-  std::vector<std::int64_t> perm;
+  Ints perm;
   for (int k = 0; k < b.rank(1); ++k) perm.push_back(k);
   std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
   const Num turned = {&b, b.transpose(y, perm)};

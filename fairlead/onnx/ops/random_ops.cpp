@@ -13,7 +13,7 @@ namespace {
 Num draw(Lowering& b, std::string_view op, const Shape& shape, Dtype d,
          Attributes attributes = {}) {
   attributes.push_back(attr("dtype", onnx_code(d)));
-  std::vector<std::int64_t> dims;
+  Ints dims;
   for (const Expr e : shape) {
     if (is_const(e)) dims.push_back(e->value);
   }

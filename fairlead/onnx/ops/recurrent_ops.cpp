@@ -16,7 +16,7 @@ struct Cell {
 
 Val reorder(Lowering& b, Val v, const Cell& cell, std::int64_t hidden) {
   if (cell.order.size() == 1) return v;
-  const std::vector<std::int64_t> sizes(cell.order.size(), hidden);
+  const Ints sizes(cell.order.size(), hidden);
   const std::vector<Dtype> dtypes(cell.order.size(), b.dtype_of(v));
   const Inputs gates = b.ops("Split", {v, b.ints(sizes)}, dtypes, {attr("axis", 0)});
   Inputs moved;
@@ -37,7 +37,7 @@ void recurrent(Lowering& b, const Cell& cell) {
   if (b.node().args.at(2).kind != ArgKind::kList) {
     b.unsupported("packed sequences; pass padded sequences to the layer");
   }
-  const std::size_t layers = static_cast<std::size_t>(b.constant_int(4));
+  const std::size_t layers = b.place(4, std::size_t{1} << 16);
   const std::size_t directions = b.flag(7) ? 2 : 1;
   const bool biases = b.flag(3), batch_first = b.flag(8);
   if (b.flag(6) && b.number(5) > 0)

@@ -10,7 +10,7 @@
 namespace fairlead::onnx {
 namespace {
 
-using Axes = std::vector<std::int64_t>;
+using Axes = Ints;
 
 Axes all_axes(int rank) {
   Axes axes(static_cast<std::size_t>(rank));

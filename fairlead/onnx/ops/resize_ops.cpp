@@ -44,6 +44,9 @@ std::vector<Axis> read_axes(Lowering& b, std::size_t count, Scales scales) {
         if (scales.list) b.unsupported("a scale factor that follows a size");
         a.scale_value = b.in(scales.at + k, Dtype::kFloat64);
       } else {
+        if (scale->kind == ArgKind::kInt && !is_const(scale->expr)) {
+          b.unsupported("a scale factor that varies");
+        }
         a.scale =
             scale->kind == ArgKind::kInt ? static_cast<double>(scale->expr->value) : scale->number;
       }
@@ -97,7 +100,7 @@ void nearest(Lowering& b, std::size_t count, Scales scales, bool exact) {
   const std::vector<Axis> axes = read_axes(b, count, scales);
   const Dtype d = b.out_dtype();
   const bool kernel = d == Dtype::kFloat32 || d == Dtype::kFloat16 || d == Dtype::kUint8;
-  std::vector<std::int64_t> resized;
+  Ints resized;
   TensorData factors;
   auto bytes = std::make_shared<std::vector<std::byte>>();
   bool whole = kernel;
@@ -158,7 +161,7 @@ void lower_nearest_exact_vec(Lowering& b) {
 
 // A value per sample along `axis`, shaped to broadcast over the dimensions after it.
 Val along(Lowering& b, Val v, std::int64_t axis, std::int64_t rank) {
-  std::vector<std::int64_t> after;
+  Ints after;
   for (std::int64_t k = 1; k < rank - axis; ++k) after.push_back(k);
   return after.empty() ? v : b.unsqueeze(v, after);
 }
@@ -223,8 +226,8 @@ void interpolate(Lowering& b, std::size_t count, bool cubic, std::size_t align, 
   Val x = b.in(0, d);
   bool native = d == Dtype::kFloat32;
   bool same = true;
-  std::vector<std::int64_t> resized;
-  std::vector<Expr> sizes;
+  Ints resized;
+  Shape sizes;
   for (const Axis& a : axes) {
     native = native && (align_corners || !a.scaled || a.factor > 0);
     same = same && (a.factor == 1 || (align_corners && a.in == a.out));

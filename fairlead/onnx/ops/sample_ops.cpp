@@ -11,19 +11,20 @@ void lower_grid_sampler(Lowering& b) {
   static constexpr std::string_view kOld[] = {"bilinear", "nearest", "bicubic"};
   static constexpr std::string_view kNew[] = {"linear", "nearest", "cubic"};
   static constexpr std::string_view kPadding[] = {"zeros", "border", "reflection"};
-  const std::size_t mode = static_cast<std::size_t>(b.constant_int(2));
+  const std::size_t mode = b.place(2, std::size(kOld));
+  const std::size_t padding = b.place(3, std::size(kPadding));
   if (b.rank(0) == 5 && b.opset() < 20) b.unsupported("volumes need opset 20");
-  b.result(
-      b.op("GridSample", {b.in(0), b.in(1, b.out_dtype())},
-           {attr("mode", b.opset() >= 20 ? kNew[mode] : kOld[mode]),
-            attr("padding_mode", kPadding[b.constant_int(3)]), attr("align_corners", b.flag(4))}));
+  b.result(b.op("GridSample", {b.in(0), b.in(1, b.out_dtype())},
+                {attr("mode", b.opset() >= 20 ? kNew[mode] : kOld[mode]),
+                 attr("padding_mode", kPadding[padding]), attr("align_corners", b.flag(4))}));
 }
 
 // aten::affine_grid_generator(Tensor theta, SymInt[] size, bool align_corners) -> Tensor
 //
 // The centres of the output's elements in [-1, 1], last dimension first, and a 1: times theta.
 void lower_affine_grid(Lowering& b) {
-  const std::vector<Expr> size = b.integers(1);
+  const Shape size = b.integers(1);
+  if (size.size() < 3) b.unsupported("expected a batch of pictures");
   const std::size_t count = size.size() - 2;
   const Dtype d = b.out_dtype();
   const bool corners = b.flag(2);
@@ -39,7 +40,7 @@ void lower_affine_grid(Lowering& b) {
     const Num whole = corners ? max(last, 1.0) : Num{&b, b.size_scalar(n, d)};
     const Num place = (Num{&b, b.cast(i, d)} * 2.0 - last) / whole;
     // [n] -> [.., n, .., 1] -> the whole plane
-    std::vector<std::int64_t> after;
+    Ints after;
     for (std::size_t a = k + 1; a <= count; ++a) after.push_back(static_cast<std::int64_t>(a - k));
     Shape from(count - k + 1, b.expr(1));
     from[0] = n;

@@ -41,7 +41,7 @@ void lower_index_put(Lowering& b) {
     const Value& mask = b.graph().values[items[0].value];
     if (mask.dtype == Dtype::kBool || mask.dtype == Dtype::kUint8) {
       Val condition = b.cast(b.ins(1)[0], Dtype::kBool);
-      std::vector<std::int64_t> rest;
+      Ints rest;
       for (std::size_t k = mask.shape.size(); k < b.shape(0).size(); ++k) {
         rest.push_back(static_cast<std::int64_t>(k));
       }
@@ -76,7 +76,7 @@ void lower_index_put(Lowering& b) {
 // Writes `updates` (shaped like self but for `axis`) at `index` [n] of `axis`.
 Val write_along(Lowering& b, Val self, int rank, std::int64_t axis, Val index, Val updates,
                 std::string_view reduction) {
-  const std::vector<std::int64_t> perm = to_front(axis, rank);
+  const Ints perm = to_front(axis, rank);
   const Val written = scatter_nd(b, b.transpose(self, perm), b.unsqueeze(index, {-1}),
                                  b.transpose(updates, perm), reduction);
   return b.transpose(written, inverse(perm));
@@ -263,7 +263,7 @@ void lower_masked_scatter(Lowering& b) {
   for (std::size_t k = 0; rows && k < lead; ++k) rows = narrow.shape[k] == both[k];
   Val mask, values;
   if (rows) {
-    std::vector<std::int64_t> same;
+    Ints same;
     for (std::size_t k = lead; k < both.size(); ++k) same.push_back(static_cast<std::int64_t>(k));
     mask = b.squeeze(b.cast(narrow.value, Dtype::kBool), same);
     Shape row{b.expr(-1)};

@@ -29,8 +29,8 @@ constexpr std::int64_t kMostTied = 4096;
 // for: a router that is still zero sends every token to the experts this names. The kernels are
 // these algorithms of the standard library, so the answer comes from them; `sorted` is whether the
 // k elements are put in order. What is not asked for stays in the order it had.
-std::vector<std::int64_t> order_of_equals(std::int64_t n, std::int64_t k, bool sorted) {
-  std::vector<std::int64_t> places(static_cast<std::size_t>(n));
+Ints order_of_equals(std::int64_t n, std::int64_t k, bool sorted) {
+  Ints places(static_cast<std::size_t>(n));
   std::iota(places.begin(), places.end(), 0);
   const auto equal = [](std::int64_t, std::int64_t) { return false; };
   if (k * 64 <= n) {
@@ -43,8 +43,8 @@ std::vector<std::int64_t> order_of_equals(std::int64_t n, std::int64_t k, bool s
   return places;
 }
 
-std::vector<std::int64_t> order_of_equals(std::int64_t n) {
-  std::vector<std::int64_t> places(static_cast<std::size_t>(n));
+Ints order_of_equals(std::int64_t n) {
+  Ints places(static_cast<std::size_t>(n));
   std::iota(places.begin(), places.end(), 0);
   std::sort(places.begin(), places.end(), [](std::int64_t, std::int64_t) { return false; });
   return places;
@@ -52,8 +52,7 @@ std::vector<std::int64_t> order_of_equals(std::int64_t n) {
 
 // TopK puts equal elements in the order of their places: the elements are laid out in `order`
 // before, and the places translated back after.
-Inputs top_k_in_order(Lowering& b, std::int64_t axis, Val k, bool largest,
-                      const std::vector<std::int64_t>& order) {
+Inputs top_k_in_order(Lowering& b, std::int64_t axis, Val k, bool largest, const Ints& order) {
   if (std::is_sorted(order.begin(), order.end())) return top_k(b, axis, k, largest);
   const Val places = b.ints(order);
   const Val x = b.op("Gather", {ordered(b, b.in(0)), places}, {attr("axis", axis)});
@@ -161,7 +160,7 @@ void lower_mode(Lowering& b) {
   const std::int64_t axis = b.has(1) ? b.axis(1) : std::max(b.rank(0) - 1, 0);
   Inputs pair = top_k(b, axis, size_along(b, axis), false);
   if (b.rank(0) == 0) return both_results(b, pair);
-  std::vector<std::int64_t> perm = to_front(axis, b.rank(0));
+  Ints perm = to_front(axis, b.rank(0));
   std::rotate(perm.begin(), perm.begin() + 1, perm.end());  // the axis last
   const Val sorted = b.transpose(pair[0], perm), order = b.transpose(pair[1], perm);
   const Val equal = b.op("Equal", {b.unsqueeze(sorted, {-1}), b.unsqueeze(sorted, {-2})});

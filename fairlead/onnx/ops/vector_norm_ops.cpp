@@ -9,7 +9,7 @@ namespace fairlead::onnx {
 namespace {
 
 // sum(|x|^p)^(1/p) over the axes; the limits of p at 0 and at both infinities.
-Val p_norm(Lowering& b, Val x, double p, const std::vector<std::int64_t>& axes, bool keepdim) {
+Val p_norm(Lowering& b, Val x, double p, const Ints& axes, bool keepdim) {
   const Dtype d = b.dtype_of(x);
   if (axes.empty()) {  // a tensor without dimensions
     return p == 0 ? b.cast(b.cast(x, Dtype::kBool), d) : b.op("Abs", {x});
@@ -25,7 +25,7 @@ Val p_norm(Lowering& b, Val x, double p, const std::vector<std::int64_t>& axes, 
 
 void vector_norm(Lowering& b, double p, int dim, int keepdim) {
   const Dtype d = work_dtype(b.out_dtype());
-  std::vector<std::int64_t> axes;
+  Ints axes;
   if (dim >= 0 && b.has(static_cast<std::size_t>(dim)))
     axes = b.axes(static_cast<std::size_t>(dim));
   if (b.rank(0) == 0) axes.clear();

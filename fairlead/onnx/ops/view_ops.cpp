@@ -16,7 +16,7 @@ void lower_expand(Lowering& b) { b.result(b.expand(b.in(0), b.shape(0), b.out_sh
 
 // aten::transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)
 void lower_transpose(Lowering& b) {
-  std::vector<std::int64_t> perm(static_cast<std::size_t>(b.rank(0)));
+  Ints perm(static_cast<std::size_t>(b.rank(0)));
   for (std::size_t k = 0; k < perm.size(); ++k) perm[k] = static_cast<std::int64_t>(k);
   if (!perm.empty()) std::swap(perm[b.axis(1)], perm[b.axis(2)]);
   b.result(b.transpose(b.in(0), perm));
@@ -33,7 +33,7 @@ void lower_unsqueeze(Lowering& b) { b.result(b.unsqueeze(b.in(0), {b.axis(1, b.r
 
 // aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a): only where the size is 1
 void lower_squeeze_dim(Lowering& b) {
-  std::vector<std::int64_t> axes;
+  Ints axes;
   for (const std::int64_t a : b.axes(1)) {
     if (b.rank(0) > 0 && is_const(b.shape(0)[a], 1)) axes.push_back(a);
   }
@@ -42,7 +42,7 @@ void lower_squeeze_dim(Lowering& b) {
 
 // aten::squeeze(Tensor(a) self) -> Tensor(a)
 void lower_squeeze(Lowering& b) {
-  std::vector<std::int64_t> axes;
+  Ints axes;
   for (std::size_t k = 0; k < b.shape(0).size(); ++k) {
     if (is_const(b.shape(0)[k], 1)) axes.push_back(static_cast<std::int64_t>(k));
   }
@@ -77,7 +77,7 @@ void lower_split(Lowering& b) {
   const std::int64_t axis = b.has(2) ? b.axis(2) : 0;
   if (b.result_count() == 1) return b.result(b.in(0));
   bool constant = true;
-  std::vector<Expr> sizes;
+  Shape sizes;
   for (std::size_t k = 0; k < b.result_count(); ++k) {
     sizes.push_back(b.out_shape(k)[axis]);
     constant = constant && is_const(sizes.back());
@@ -128,7 +128,7 @@ void lower_select(Lowering& b) {
 
 // aten::repeat(Tensor self, SymInt[] repeats) -> Tensor
 void lower_repeat(Lowering& b) {
-  const std::vector<Expr> repeats = b.integers(1);
+  const Shape repeats = b.integers(1);
   Val v = b.in(0);
   if (repeats.size() > b.shape(0).size()) {
     Shape to(repeats.size() - b.shape(0).size(), b.expr(1));

@@ -17,8 +17,8 @@ Val grid(Lowering& b, Expr rows, std::int64_t row_step, Expr columns, std::int64
                       scaled(range(b, columns), column_step)});
 }
 
-std::vector<std::int64_t> pair(Lowering& b, std::size_t i) {
-  std::vector<std::int64_t> list = b.constant_ints(i);
+Ints pair(Lowering& b, std::size_t i) {
+  Ints list = b.constant_ints(i);
   if (list.size() == 1) list.push_back(list[0]);
   return list;
 }
@@ -61,23 +61,22 @@ void lower_col2im(Lowering& b) {
   Val x = b.in(0);
   if (!batched) x = b.unsqueeze(x, {0});
   const auto padding = pair(b, 4);
-  std::vector<Expr> size = b.integers(1);
+  Shape size = b.integers(1);
   if (size.size() == 1) size.push_back(size[0]);
-  x = b.op(
-      "Col2Im", {x, b.shape_tensor(size), b.ints(pair(b, 2))},
-      {attr("dilations", pair(b, 3)), attr("strides", pair(b, 5)),
-       attr("pads", std::vector<std::int64_t>{padding[0], padding[1], padding[0], padding[1]})});
+  x = b.op("Col2Im", {x, b.shape_tensor(size), b.ints(pair(b, 2))},
+           {attr("dilations", pair(b, 3)), attr("strides", pair(b, 5)),
+            attr("pads", Ints{padding[0], padding[1], padding[0], padding[1]})});
   b.result(batched ? x : b.squeeze(x, {0}));
 }
 
 // Splits the last three dimensions into five, permutes those and joins them again.
-void rearrange(Lowering& b, const std::vector<Expr>& parts,
-               const std::vector<std::int64_t>& order) {
+void rearrange(Lowering& b, const Shape& parts, const Ints& order) {
   const Shape& shape = b.shape(0);
+  if (shape.size() < 3) b.unsupported("expected pictures");
   const std::size_t lead = shape.size() - 3;
   Shape apart(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(lead));
   apart.insert(apart.end(), parts.begin(), parts.end());
-  std::vector<std::int64_t> perm;
+  Ints perm;
   Shape permuted(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(lead));
   for (std::size_t k = 0; k < lead; ++k) perm.push_back(static_cast<std::int64_t>(k));
   for (const std::int64_t k : order) {
@@ -109,7 +108,7 @@ void lower_channel_shuffle(Lowering& b) {
   const Expr groups = b.integer(1);
   Shape apart = {shape[0], groups, b.pool().floordiv(shape[1], groups)};
   Shape mixed = {shape[0], apart[2], groups};
-  std::vector<std::int64_t> perm = {0, 2, 1};
+  Ints perm = {0, 2, 1};
   for (std::size_t k = 2; k < shape.size(); ++k) {
     apart.push_back(shape[k]);
     mixed.push_back(shape[k]);

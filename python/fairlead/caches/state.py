@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import importlib
 import json
+import sys
 from typing import Any
 
 import torch
 
-from fairlead.caches.kinds import Kind, kind_of
+from fairlead.caches.kinds import Kind, cache_bases, kind_of, layer_bases, named_like_a_cache
 
 # Attribute -> name in leaf paths; other attributes keep their name without leading underscores.
 LEAF_NAMES = {"keys": "key", "values": "value", "key_cache": "key", "value_cache": "value"}
@@ -84,15 +85,30 @@ def _short(data: Any) -> str:
 
 
 def class_at(path: str) -> type:
-    """class_at("transformers.cache_utils:DynamicCache") is that class."""
+    """class_at("transformers.cache_utils:DynamicCache") is that class.
+
+    The path may come from a file: only modules of Transformers and PyTorch are imported for it, and only caches are
+    taken from others that the program has imported itself.
+    """
     module, _, name = path.partition(":")
-    found: Any = importlib.import_module(module)
+    if "<locals>" in name:
+        raise TypeError(f"[class_at] Expected a class that can be imported, got {path} (defined inside a function).")
+    known = module.partition(".")[0] in ("transformers", "torch", "collections", "builtins")
+    found: Any = importlib.import_module(module) if known else sys.modules.get(module)
     for part in name.split("."):
-        if part == "<locals>":
-            raise TypeError(
-                f"[class_at] Expected a class that can be imported, got {path} (defined inside a function)."
-            )
-        found = getattr(found, part)
+        found = getattr(found, part, None)
+    if not isinstance(found, type) or found.__module__ != module:
+        raise TypeError(f"[class_at] Expected a class of a cache, got {path}. Import the module that has it first.")
+    if not known and not issubclass(found, (*cache_bases(), *layer_bases())) and not named_like_a_cache(found):
+        raise TypeError(f"[class_at] Expected a class of a cache, got {path}, which is none.")
+    return found
+
+
+def container_at(path: str, base: tuple[type, ...]) -> type:
+    """A class that is called with items: a container, whatever else a file may name."""
+    found = class_at(path)
+    if not issubclass(found, base):
+        raise TypeError(f"[class_at] Expected a container, got {path}, which is none.")
     return found
 
 
@@ -324,6 +340,9 @@ class Decoder:
     def _class_at(self, path: str) -> type:
         return self.classes.get(path) or class_at(path)
 
+    def _container_at(self, path: str, *base: type) -> type:
+        return self.classes.get(path) or container_at(path, base)
+
     def _object(self, data: Any) -> Any:
         cls = self._class_at(data["object"])
         obj = cls.__new__(cls)
@@ -343,18 +362,21 @@ class Decoder:
 
     def _dict(self, data: Any) -> Any:
         items = {key: self.run(item) for key, item in data["dict"]}
-        return self._class_at(data["class"])(items) if "class" in data else items
+        return self._container_at(data["class"], dict)(items) if "class" in data else items
 
     def _sequence(self, data: Any) -> Any:
         name = next(name for name in ("list", "tuple", "set", "frozenset") if name in data)
         items = [self.run(item) for item in data[name]]
         if "class" not in data:
             return {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}[name](items)
-        cls = self._class_at(data["class"])
+        cls = self._container_at(data["class"], list, tuple, set, frozenset)
         return cls(*items) if hasattr(cls, "_fields") else cls(items)
 
     def _config(self, data: Any) -> Any:
-        return self._class_at(data["config"]).from_dict(data["value"])
+        from transformers import PretrainedConfig
+
+        cls = self.classes.get(data["config"]) or container_at(data["config"], (PretrainedConfig,))
+        return cls.from_dict(data["value"])
 
 
 _BUILDERS = {

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import click
 
 from fairlead._core import FairleadError, InvalidInput, WriteError
-from fairlead.printing import say
+from fairlead.printing import say, tell
 
 
 @click.command()
@@ -53,7 +53,7 @@ def failures_reported(output: str, wanted: bool | None):
             try:
                 error.page = report_failure(error, page_beside(output))  # named after the error is printed
             except (WriteError, ImportError) as problem:  # the error itself is what matters
-                click.echo(f"fairlead: no report: {problem}", err=True)
+                tell(f"fairlead: no report: {problem}")
         raise
 
 

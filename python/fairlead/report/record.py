@@ -78,7 +78,7 @@ def read_record(path: str) -> dict:
     text = _core.read_summary(path)["metadata"].get(KEY, "{}")
     try:
         record = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _core.ParseError(
             f"[report] Expected JSON under {KEY} in the metadata of '{path}', got: {error}. Export the model again."
         ) from None
@@ -106,5 +106,5 @@ def fresh_times(path: str) -> dict:
         with open(times_path(path), encoding="utf-8") as file:
             times = json.load(file)
         return times if times["model_bytes"] == os.path.getsize(path) else {}
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return {}

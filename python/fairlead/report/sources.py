@@ -1,19 +1,34 @@
-"""The text of source lines that nodes name (`models/llama/modeling_llama.py:246`), where it can be trusted."""
+"""The text of source lines that nodes name (`transformers/models/llama/modeling_llama.py:246`), where it can be
+trusted.
+"""
 
 from __future__ import annotations
 
 import linecache
 import os
 import sys
+from typing import Any
+
+_exported: set[str] = set()  # packages whose classes this process has exported
+
+
+def note_exported(model: Any) -> None:
+    """The code of a model that is exported here may be quoted: its classes', and that of their packages."""
+    for module in model.modules():
+        _exported.add(type(module).__module__.partition(".")[0])
 
 
 def find_file(name: str) -> str | None:
-    """Paths below site-packages are relative, so that files do not tell where they were made."""
-    if os.path.isabs(name):
-        return name if os.path.isfile(name) else None
-    for folder in sys.path:
-        path = os.path.join(folder, name)
-        if os.path.isfile(path):
+    """The file of a module that this process has exported, by the name that nodes have for it: the whole path, or what
+    follows site-packages. Any other name comes from a file that somebody made, and is not opened.
+    """
+    for module in list(sys.modules.values()):
+        path = getattr(module, "__file__", None)
+        if not isinstance(path, str) or not path.endswith(name):
+            continue
+        if name not in (path, path.rpartition("site-packages/")[2]):
+            continue
+        if getattr(module, "__name__", "").partition(".")[0] in _exported and os.path.isfile(path):
             return path
     return None
 

@@ -58,7 +58,7 @@ def read(folder: Any) -> dict[str, Any]:
     try:
         with open(path) as file:
             manifest = json.load(file)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
         raise ParseError(f"[Generator] Expected JSON in {path}, but {error}. Export the model again.") from None
     check(manifest, path)
     return manifest
@@ -75,6 +75,16 @@ def check(manifest: Any, path: str) -> None:
         )
     if not isinstance(manifest["parts"], dict):
         raise ParseError(f"[Generator] Expected parts by name in {path}, got {type(manifest['parts']).__name__}.")
+    for key in ("once", "prefill", "step", "cache"):
+        if not isinstance(manifest[key], list):
+            raise ParseError(f"[Generator] Expected a list under {key} in {path}, got {type(manifest[key]).__name__}.")
+    for name, part in manifest["parts"].items():
+        file = part.get("file") if isinstance(part, dict) else None
+        # Parts lie in the folder: a manifest does not choose among the files of the machine.
+        if not isinstance(file, str) or os.path.isabs(file) or ".." in file.split("/"):
+            raise ParseError(
+                f"[Generator] Expected the file of part {name!r} within the folder of {path}, got {file!r}."
+            )
     for name in [*manifest["once"], *manifest["prefill"], *manifest["step"]]:
         if name not in manifest["parts"]:
             raise ParseError(f"[Generator] Expected the part {name!r} in {path}, got none. Export the model again.")

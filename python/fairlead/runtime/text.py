@@ -105,9 +105,12 @@ def read_json(path: str) -> dict[str, Any]:
         return {}
     try:
         with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError) as error:
+            found = json.load(file)
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"[generate] Expected JSON in '{path}', got {error}.") from error
+    if not isinstance(found, dict):
+        raise InvalidInput(f"[generate] Expected an object in '{path}', got a {type(found).__name__}.")
+    return found
 
 
 def render(template: str, folder: str, **values: Any) -> str:
