@@ -17,7 +17,7 @@ std::vector<std::int64_t> constants(Lowering& b, const std::vector<Expr>& list,
                                     std::string_view what) {
   std::vector<std::int64_t> values;
   for (const Expr e : list) {
-    if (!is_const(e)) b.unsupported("the " + std::string(what) + " must be constant");
+    if (!is_const(e)) b.must_be_constant("the " + std::string(what), e);
     values.push_back(e->value);
   }
   return values;

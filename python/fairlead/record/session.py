@@ -71,6 +71,7 @@ class _Functions(TorchFunctionMode):
             if not session.muted:
                 func = CANONICAL.get(func, func)
             return func(*args, **kwargs) if kwargs else func(*args)
+        kept = kept.form(args)
         if kept.check is not None:
             kept.check(*args, **(kwargs or {}))
         # Its parts are not looked at, so they need not come by.
