@@ -187,3 +187,56 @@ def test_a_number_that_must_be_constant_names_the_sizes_behind_it(tmp_path):
     (detail,) = [d for d in caught.value.details if d["kind"] == "must be constant"]
     assert len(detail["values"]) == 1
     assert detail["values"][0] in detail["why"]
+
+
+class Small(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 4)
+
+    def forward(self, x):
+        return self.linear(x).relu()
+
+
+class Around(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x) + 1
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [torch.jit.script, lambda m: torch.jit.trace(m, torch.randn(2, 3)), lambda m: Around(torch.jit.script(m))],
+    ids=["scripted", "traced", "inside"],
+)
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*")
+def test_scripted_and_traced_modules_are_recorded_by_running_them(wrap, tmp_path):
+    model, run = exported(wrap(Small().eval()), (torch.randn(2, 3),), tmp_path / "m.onnx")
+    x = torch.randn(7, 3)
+    with torch.no_grad():
+        assert_same(run(x), model(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_wide_unsigned_integers(dtype, tmp_path):
+    model, run = exported(lambda x: (x.float() * 2, x), (torch.arange(6).reshape(2, 3).to(dtype),), tmp_path / "m.onnx")
+    x = torch.arange(8).reshape(2, 4).to(dtype)
+    assert_same(run(x), model(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+@pytest.mark.parametrize("fn", ["in", "out"])
+def test_floats_of_eight_bits(dtype, fn, tmp_path):
+    model = Wrap((lambda x: x.float() * 2) if fn == "in" else (lambda x: x.to(dtype))).eval()
+    x = torch.randn(2, 3)
+    result = fairlead.export(model, (x.to(dtype) if fn == "in" else x,), tmp_path / "m.onnx")
+    assert result.discrepancies
+
+
+def test_conjugated_tensors(tmp_path):
+    pair = torch.complex(torch.randn(2, 3), torch.randn(2, 3))
+    for fn, x in ((lambda z: z.conj(), pair), (lambda z: z * 2, pair.conj()), (lambda z: z.conj().imag, pair)):
+        assert fairlead.export(Wrap(fn).eval(), (x,), tmp_path / "m.onnx").discrepancies
