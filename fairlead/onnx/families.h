@@ -29,10 +29,12 @@ void lower_complex(Lowering& b, LowerFn plain);
   X(grouped_ops)             \
   X(index_ops)               \
   X(layout_ops)              \
+  X(linalg_ops)              \
   X(linear_ops)              \
   X(loss_ops)                \
   X(math_ops)                \
   X(norm_ops)                \
+  X(packed_ops)              \
   X(pad_ops)                 \
   X(pool_ops)                \
   X(product_ops)             \
@@ -44,9 +46,11 @@ void lower_complex(Lowering& b, LowerFn plain);
   X(sample_ops)              \
   X(scatter_ops)             \
   X(sort_ops)                \
+  X(taper_ops)               \
   X(unary_ops)               \
   X(vector_norm_ops)         \
   X(view_ops)                \
+  X(vision_ops)              \
   X(window_ops)
 
 #define X(function) [[nodiscard]] std::span<const OpRow> function();

@@ -205,6 +205,10 @@ class Lowering {
   [[noreturn]] void unsupported(const std::string& why) const;
   // A number of the node as a place in a table of this size; unsupported where it lies outside.
   [[nodiscard]] std::size_t place(std::size_t i, std::size_t size) const;
+  // The same for a number that ONNX has as an attribute and that follows free sizes: the detail is
+  // of kind "must be constant" and its values name them, so that they can be fixed: "the stride",
+  // n//2.
+  [[noreturn]] void must_be_constant(const std::string& what, Expr e) const;
 
   // ---- For lower_graph
   // -------------------------------------------------------------------------------
@@ -224,6 +228,8 @@ class Lowering {
   [[nodiscard]] TensorId new_tensor(Dtype dtype, std::string name);
   [[nodiscard]] std::string unique(std::string name);
   [[nodiscard]] std::string scope() const;
+  [[noreturn]] void refuse(std::string_view kind, const std::string& why,
+                           std::vector<std::string> values) const;
   Val symbol(SymbolId id);
   void check_bounds(const SizeBounds& bounds);
   void check_steps();

@@ -114,10 +114,7 @@ Shape Lowering::integers(std::size_t i) const {
 
 std::int64_t Lowering::constant_int(std::size_t i) const {
   const Expr e = integer(i);
-  if (!is_const(e)) {
-    unsupported("argument " + std::to_string(i) + " must be constant, it is " +
-                graph_.pool->to_string(e));
-  }
+  if (!is_const(e)) must_be_constant("argument " + std::to_string(i), e);
   return e->value;
 }
 
@@ -128,10 +125,7 @@ std::int64_t Lowering::constant_int(std::size_t i, std::int64_t otherwise) const
 Ints Lowering::constant_ints(std::size_t i) const {
   Ints list;
   for (const Expr e : integers(i)) {
-    if (!is_const(e)) {
-      unsupported("argument " + std::to_string(i) + " must be constant, it has " +
-                  graph_.pool->to_string(e));
-    }
+    if (!is_const(e)) must_be_constant("argument " + std::to_string(i), e);
     list.push_back(e->value);
   }
   return list;
@@ -148,8 +142,7 @@ double Lowering::number(std::size_t i, double otherwise) const {
       return a.number;
     case ArgKind::kFloat:
       if (a.expr == nullptr) return a.number;
-      unsupported("argument " + std::to_string(i) + " must be constant, it depends on " +
-                  graph_.pool->to_string(a.expr));
+      must_be_constant("argument " + std::to_string(i), a.expr);
     default:
       unsupported("expected a number as argument " + std::to_string(i));
   }
@@ -293,18 +286,31 @@ const Shape& Lowering::out_shape(std::size_t k) const {
   return graph_.values[node_->outputs.at(k)].shape;
 }
 
-void Lowering::unsupported(const std::string& why) const {
+void Lowering::unsupported(const std::string& why) const { refuse("unsupported form", why, {}); }
+
+void Lowering::must_be_constant(const std::string& what, Expr e) const {
+  std::vector<std::string> names;
+  for (const SymbolId id : graph_.pool->symbols_of(e)) {
+    names.push_back(graph_.pool->symbols()[id].name);
+  }
+  refuse("must be constant", what + " must be constant, it is " + graph_.pool->to_string(e),
+         std::move(names));
+}
+
+void Lowering::refuse(std::string_view kind, const std::string& why,
+                      std::vector<std::string> values) const {
   std::string text = "[lower] " + node_->op + ": " + why;
   if (!node_->module.empty() || !node_->source.empty()) {
     text += " (in " + std::string(node_->module.empty() ? "the model" : node_->module) + " at " +
             std::string(node_->source) + ")";
   }
   ErrorDetail detail;
-  detail.kind = "unsupported form";
+  detail.kind = kind;
   detail.fields = {{"operator", node_->op},
                    {"why", why},
                    {"module", std::string(node_->module)},
                    {"source", std::string(node_->source)}};
+  detail.values = std::move(values);
   throw Error(ErrorCode::kUnsupported, text + ".", {std::move(detail)});
 }
 

@@ -146,9 +146,23 @@ Val Lowering::real(Expr e) {
   }
 }
 
+namespace {
+
+// What PyTorch makes of a number that does not fit: the bits that do.
+double wrapped(std::int64_t value, Dtype dtype) {
+  if (!is_integer(dtype) || dtype_size(dtype) == 8) return static_cast<double>(value);
+  const std::size_t bits = 8 * dtype_size(dtype);
+  const std::int64_t range = std::int64_t{1} << bits;
+  const std::int64_t low = ((value % range) + range) % range;
+  const bool negative = dtype_kind(dtype) == DtypeKind::kInt && low >= range / 2;
+  return static_cast<double>(negative ? low - range : low);
+}
+
+}  // namespace
+
 Val Lowering::size_scalar(Expr e, Dtype dtype) {
   if (is_const(e)) {
-    if (dtype != Dtype::kInt64) return scalar(static_cast<double>(e->value), dtype);
+    if (dtype != Dtype::kInt64) return scalar(wrapped(e->value, dtype), dtype);
     auto bytes = std::make_shared<std::vector<std::byte>>(sizeof(e->value));
     std::memcpy(bytes->data(), &e->value, sizeof(e->value));
     TensorData data;

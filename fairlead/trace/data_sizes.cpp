@@ -80,7 +80,10 @@ std::optional<DataSize> data_size(const Graph& graph, const Node& node, std::siz
   if (op == "aten._unique2.default") return unique_size(graph, node, node.args.size(), result);
   if (op == "aten.unique_dim.default") return unique_size(graph, node, 1, result);
   if (op == "aten.unique_consecutive.default") return unique_size(graph, node, 3, result);
-  if (op == "aten.bincount.default") return DataSize{0, kNoValue};
+  if (op == "aten.bincount.default" || op == "aten._pack_padded_sequence.default" ||
+      op == "torchvision.nms.default") {
+    return DataSize{0, kNoValue};
+  }
   if (op == "aten.repeat_interleave.Tensor") {
     const bool given = node.args.size() > 1 && node.args[1].kind != ArgKind::kNone;
     return given ? std::nullopt : std::optional(DataSize{0, kNoValue});

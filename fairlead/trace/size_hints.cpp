@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
+
+#include "fairlead/graph/places.h"
 
 namespace fairlead {
 namespace {
@@ -36,36 +39,43 @@ struct Window {
   }
 };
 
-// A place counted from the end, counted from the beginning.
-Expr from_start(ExprPool& pool, Expr place, Expr size) {
-  const bool negative = (is_const(place) || place->kind == ExprKind::kMul) && place->value < 0;
-  return negative ? pool.add(place, size) : place;
-}
-
 std::size_t axis_of(const Arg& arg, std::size_t rank) {
   const std::int64_t axis = arg.expr->value;
   return static_cast<std::size_t>(axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis);
 }
 
 // slice.Tensor(self, dim, start, end, step)
-void slice_hints(ExprPool& pool, const std::vector<Expr>& shape, const Node& node,
-                 std::vector<Expr>& hints) {
-  if (node.args.size() < 5 || node.args[1].kind != ArgKind::kInt) return;
-  const Expr size = shape.at(axis_of(node.args[1], shape.size()));
-  const Expr step = node.args[4].kind == ArgKind::kInt ? node.args[4].expr : pool.constant(1);
-  const auto place = [&](const Arg& arg, Expr otherwise) {
-    return arg.kind == ArgKind::kInt ? from_start(pool, arg.expr, size) : otherwise;
+struct Sliced {
+  std::size_t axis;
+  Expr size, start, end, step;  // null places are open
+};
+
+std::optional<Sliced> read_slice(const Graph& graph, const Node& node) {
+  if (node.args.size() < 5 || node.args[1].kind != ArgKind::kInt) return std::nullopt;
+  const auto& shape = graph.values[node.args[0].value].shape;
+  const auto place = [&](std::size_t k) {
+    return node.args[k].kind == ArgKind::kInt ? node.args[k].expr : nullptr;
   };
-  const Expr start = place(node.args[2], pool.constant(0));
-  const Expr end = place(node.args[3], size);
-  const bool open = is_const(end) && end->value > (std::int64_t{1} << 40);
-  // The last is tried first: to the end, to a given place, to that place or the end. A constant
-  // place cuts where a free size grows beyond it, even if no run was that large.
-  const Expr either = open ? size : pool.ceildiv(pool.sub(pool.min(end, size), start), step);
-  if (!open) hints.push_back(either);
-  if (!open) hints.push_back(pool.ceildiv(pool.sub(end, start), step));
-  hints.push_back(pool.ceildiv(pool.sub(size, start), step));
-  if (!open && is_const(end) && !is_const(size)) hints.push_back(either);
+  Sliced s{axis_of(node.args[1], shape.size()), nullptr, place(2), place(3), place(4)};
+  s.size = shape.at(s.axis);
+  if (s.step == nullptr) s.step = graph.pool->constant(1);
+  return s;
+}
+
+// The last is tried first: to the end, to a given place, to that place or the end.
+void slice_hints(ExprPool& pool, const Graph& graph, const Node& node, std::vector<Expr>& hints) {
+  const auto s = read_slice(graph, node);
+  if (!s) return;
+  const Span exact = slice_span(pool, s->size, s->start, s->end, s->step);
+  if (exact.length != nullptr) hints.push_back(exact.length);
+  if (exact.start == nullptr || (s->start != nullptr && least_value(pool, s->start) < 0)) return;
+  const auto up_to = [&](Expr end) {
+    const Expr length = pool.ceildiv(pool.sub(end, exact.start), s->step);
+    if (hints.empty() || hints.back() != length) hints.push_back(length);
+  };
+  const bool open = s->end == nullptr || (is_const(s->end) && s->end->value > INT32_MAX);
+  if (!open && least_value(pool, s->end) >= 0) up_to(s->end);
+  up_to(s->size);
 }
 
 // diagonal(self, offset, dim1, dim2)
@@ -128,7 +138,7 @@ std::vector<Expr> size_hints(ExprPool& pool, const Graph& graph, const Node& nod
     return hints;
   }
   if (op == "aten.slice.Tensor") {
-    slice_hints(pool, w.input(), node, hints);
+    slice_hints(pool, graph, node, hints);
     return hints;
   }
   if (op == "aten.arange.start_step") {
@@ -142,6 +152,11 @@ std::vector<Expr> size_hints(ExprPool& pool, const Graph& graph, const Node& nod
   if (op == "aten.unfold.default" && !w.input().empty()) {
     const Expr x = w.input().at(axis_of(node.args[1], w.input().size()));
     hints.push_back(w.slide(x, at(node.args[2], 0, 1), at(node.args[3], 0, 1), 0, 1, false));
+    return hints;
+  }
+  if (op == "aten._pdist_forward.default" && !w.input().empty()) {
+    const Expr n = w.input()[0];
+    hints.push_back(pool.floordiv(pool.mul(n, pool.sub(n, pool.constant(1))), pool.constant(2)));
     return hints;
   }
   // im2col(self, kernel_size, dilation, padding, stride)
@@ -228,17 +243,19 @@ std::vector<Expr> sliced_shape(ExprPool& pool, std::vector<Expr> shape, const No
   const Expr zero = pool.constant(0),
              step = node.args[4].kind == ArgKind::kInt ? node.args[4].expr : pool.constant(1);
   if (!is_const(step) || step->value < 1) return {};
+  const auto given = [&](std::size_t k) {
+    return node.args[k].kind == ArgKind::kInt ? node.args[k].expr : nullptr;
+  };
+  if (const Span span = slice_span(pool, size, given(2), given(3), step); span.length != nullptr) {
+    size = span.length;
+    return shape;
+  }
+  // A place whose sign is not known: it counts from the end where it is negative.
   const auto place = [&](const Arg& arg, Expr otherwise) {
     if (arg.kind != ArgKind::kInt) return otherwise;
-    Expr e = arg.expr;
-    if (is_const(e, 0)) return zero;
+    const Expr e = arg.expr;
     if (is_const(e) && e->value > (std::int64_t{1} << 40)) return size;
-    if (is_const(e) && e->value < 0) return pool.max(pool.add(size, e), zero);
-    if (!pool.may_be_negative(pool.neg(e))) return pool.max(pool.add(size, e), zero);
-    if (pool.may_be_negative(e)) {
-      e = pool.max(pool.add(e, pool.mul(size, pool.less(e, zero))), zero);
-    }
-    return is_const(e, 1) ? e : pool.min(e, size);  // sizes are 1 or more
+    return pool.min(pool.max(pool.add(e, pool.mul(size, pool.less(e, zero))), zero), size);
   };
   const Expr start = place(node.args[2], zero), end = place(node.args[3], size);
   const Expr length = is_const(start, 0) ? end : pool.max(pool.sub(end, start), zero);

@@ -242,16 +242,20 @@ def resized(tensor: torch.Tensor, sizes: list[int]) -> torch.Tensor:
     return tensor.clone()
 
 
+# Of the unsigned integers PyTorch computes with uint8 alone.
+COUNTED = (torch.int64, torch.int32, torch.int16, torch.int8)
+
+
 def counts(tensor: torch.Tensor, axis: int) -> bool:
     """Whether integers grow by one along the axis: positions, not ids or masks."""
-    if tensor.is_floating_point() or tensor.dtype in (torch.bool, torch.uint8) or tensor.shape[axis] < 2:
+    if tensor.dtype not in COUNTED or tensor.shape[axis] < 2:
         return False
     return bool((tensor.diff(dim=axis) == 1).all())
 
 
 def other_integers(tensor: torch.Tensor) -> list[torch.Tensor]:
     """Copies with other integers that are likely as valid: in another order, and smaller. None of a mask."""
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool or not tensor.numel():
+    if tensor.dtype not in (*COUNTED, torch.uint8) or not tensor.numel():
         return []
     if int(tensor.max()) <= 1 and int(tensor.min()) >= 0:
         return []
@@ -288,6 +292,8 @@ def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     """
     if tensor.numel() == 0 or tensor.is_complex() or (tensor.numel() == 1 and not tensor.is_floating_point()):
         return tensor.clone()
+    if tensor.is_floating_point() and tensor.element_size() == 1:  # PyTorch stores them, but does not compute with them
+        return varied(tensor.float(), seed).to(tensor.dtype)
     generator = torch.Generator().manual_seed(seed)
     if tensor.is_floating_point():
         if not bool(tensor.any()):  # a state that is empty yet: whether it is read shows only where it is not

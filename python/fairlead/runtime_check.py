@@ -36,7 +36,7 @@ class OnnxSession:
         self.outputs = [o.name for o in self.session.get_outputs()]
 
     def value(self, tensor: torch.Tensor):
-        tensor = tensor.detach().contiguous()
+        tensor = tensor.detach().resolve_neg().contiguous()
         if tensor.is_complex():  # pairs of real numbers, as the file has them
             tensor = torch.view_as_real(tensor.resolve_conj())
         if tensor.dtype in NUMPY_LESS:
@@ -67,7 +67,9 @@ ORT_TYPES = {
     "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16",
     "tensor(bfloat16)": "bfloat16", "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(int16)": "int16",
     "tensor(int8)": "int8", "tensor(uint8)": "uint8", "tensor(uint16)": "uint16", "tensor(uint32)": "uint32",
-    "tensor(uint64)": "uint64", "tensor(bool)": "bool",
+    "tensor(uint64)": "uint64", "tensor(bool)": "bool", "tensor(float8e4m3fn)": "float8_e4m3fn",
+    "tensor(float8e4m3fnuz)": "float8_e4m3fnuz", "tensor(float8e5m2)": "float8_e5m2",
+    "tensor(float8e5m2fnuz)": "float8_e5m2fnuz",
 }  # fmt: skip
 
 
@@ -100,7 +102,8 @@ class Difference:
 
 def difference(want: torch.Tensor, value: Any, tolerance: float | None) -> Difference:
     """The values of two tensors of the same shape and type."""
-    want = (torch.view_as_real(want) if want.is_complex() else want).detach().contiguous()
+    want = torch.view_as_real(want.resolve_conj()) if want.is_complex() else want.resolve_neg()
+    want = want.detach().contiguous()
     limit = tolerance if tolerance is not None else TOLERANCE.get(want.dtype, 0.0)
     if want.numel() == 0:
         return Difference(limit=limit)
@@ -142,7 +145,7 @@ def compare(
     for name, want, value in zip(names, expected, got, strict=True):
         dtype = ORT_TYPES.get(value.data_type(), value.data_type())
         if want.is_complex():
-            want = torch.view_as_real(want)
+            want = torch.view_as_real(want.resolve_conj())
         if not same_sizes(value.shape(), want.shape, drawn.get(name, ())) or dtype != DTYPES.get(want.dtype):
             problem = f"{dtype}{list(value.shape())}, eager has {DTYPES.get(want.dtype)}{list(want.shape)}"
             return row | {"ok": False, "scaled": math.inf, "abs": math.inf, "output": name, "problem": problem}

@@ -572,7 +572,7 @@ TEST_CASE("writes to inputs and buffers are functional, and listed") {
   CHECK(node_lines(program.graph) ==
         "%2: float32[min(n, 2)] = aten.slice.Tensor(%0, 0, 0, 2, 1)\n"
         "%4: float32[2] = aten.add.Tensor(%3, %2, 1)\n"
-        "%5: float32[2] = aten.add.Tensor(%2, %4, 1)\n"
+        "%5: float32[min(n, 2)] = aten.add.Tensor(%2, %4, 1)\n"
         "%6: float32[n] = aten.slice_scatter.default(%0, %5, 0, 0, 2, 1)\n");
   CHECK(program.graph.outputs == std::vector<ValueId>{6, 5});
 }

@@ -1,6 +1,9 @@
 // Tests of sizes that data decides, and of the size formulas of operators.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
+#include "fairlead/graph/places.h"
 #include "fairlead/trace/data_sizes.h"
 #include "fairlead/trace/size_hints.h"
 #include "graphs.h"
@@ -92,10 +95,50 @@ TEST_CASE("pools know their sizes") {
 
 TEST_CASE("views know the lengths they cut") {
   CHECK(hint_texts("aten.slice.Tensor(%0, 2, 1, 9223372036854775807, 2)") == "n//2");
-  CHECK(hint_texts("aten.slice.Tensor(%0, -1, None, -1, 1)") == "m - 1 | m - 1 | m");
-  CHECK(hint_texts("aten.slice.Tensor(%0, 2, -3, n, 1)") == "3 | 3 | 3");
+  CHECK(hint_texts("aten.slice.Tensor(%0, -1, None, -1, 1)") == "m - 1 | m");
+  CHECK(hint_texts("aten.slice.Tensor(%0, 2, -3, n, 1)") == "min(n, 3)");
   CHECK(hint_texts("aten.slice.Tensor(%0, 2, 0, m, 1)") == "min(n, m) | m | n");
   CHECK(hint_texts("aten.diagonal.default(%0, 1, 2, 3)") == "min(n, m - 1)");
   CHECK(hint_texts("aten.diagonal.default(%0, -2, -2, -1)") == "min(m, n - 2)");
   CHECK(hint_texts("aten.unfold.default(%0, 2, 4, 3)") == "ceildiv(n, 3) - 1");
+}
+
+TEST_CASE("a slice is cut to its dimension at every size") {
+  // Every start, end and step of a dimension of up to 6 elements, as Python's slices have them.
+  for (const std::int64_t start : {-9, -6, -2, -1, 0, 1, 2, 5, 9}) {
+    for (const std::int64_t end : {-9, -5, -1, 0, 1, 3, 6, 20}) {
+      for (const std::int64_t step : {1, 2, 5}) {
+        ExprPool pool;
+        const Expr n = pool.symbol("n");
+        const Span span =
+            slice_span(pool, n, pool.constant(start), pool.constant(end), pool.constant(step));
+        REQUIRE(span.length != nullptr);
+        for (std::int64_t size = 1; size <= 12; ++size) {
+          const auto cut = [&](std::int64_t place) {
+            return std::clamp<std::int64_t>(place < 0 ? place + size : place, 0, size);
+          };
+          const std::int64_t count =
+              std::max<std::int64_t>((cut(end) - cut(start) + step - 1) / step, 0);
+          CHECK(pool.evaluate(span.length, std::vector<std::int64_t>{size}) == count);
+          if (count > 0) {
+            CHECK(pool.evaluate(span.start, std::vector<std::int64_t>{size}) == cut(start));
+          }
+        }
+      }
+    }
+  }
+  ExprPool pool;
+  const Expr n = pool.symbol("n"), m = pool.symbol("m");
+  const Expr one = pool.constant(1);
+  const auto text = [&](Expr start, Expr end) {
+    const Span span = slice_span(pool, n, start, end, one);
+    return span.length == nullptr ? "unknown" : pool.to_string(span.length);
+  };
+  CHECK(text(one, nullptr) == "n - 1");
+  CHECK(text(pool.constant(5), nullptr) == "max(n - 5, 0)");
+  CHECK(text(nullptr, pool.constant(8)) == "min(n, 8)");
+  CHECK(text(nullptr, m) == "min(n, m)");
+  CHECK(text(nullptr, pool.add(n, m)) == "n");
+  CHECK(text(pool.neg(m), nullptr) == "min(n, m)");
+  CHECK(text(pool.sub(n, m), nullptr) == "unknown");  // it may count from the end
 }

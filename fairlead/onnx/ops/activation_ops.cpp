@@ -76,6 +76,14 @@ void lower_leaky_relu(Lowering& b) {
   b.result(b.op("LeakyRelu", {x}, {attr("alpha", static_cast<float>(slope))}));
 }
 
+// aten::rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.333...,
+//   bool training=False, Generator? generator=None) -> Tensor: the middle of the slopes
+void lower_rrelu(Lowering& b) {
+  if (b.flag(4)) b.unsupported("training mode draws the slopes; call model.eval() first");
+  const Num x = arg(b);
+  b.result(where(x >= 0.0, x, x * ((b.number(2, 1.0 / 8) + b.number(3, 1.0 / 3)) / 2)));
+}
+
 // aten::elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor
 //
 // scale * x above zero, scale * alpha * (exp(input_scale * x) - 1) below: Elu on input_scale * x.
@@ -179,6 +187,7 @@ constexpr OpRow kRows[] = {
     {"aten.prelu.default", lower_prelu, "PRelu", ""},
     {"aten.relu.default", lower_relu, "Relu", ""},
     {"aten.relu6.default", lower_relu6, "Clip", ""},
+    {"aten.rrelu_with_noise.default", lower_rrelu, "Mul, Where", "not in training"},
     {"aten.selu.default", lower_selu, "Elu, Mul", ""},
     {"aten.sigmoid.default", lower_sigmoid, "Sigmoid", ""},
     {"aten.silu.default", lower_silu, "Sigmoid, Mul", ""},

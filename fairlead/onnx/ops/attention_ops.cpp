@@ -25,9 +25,9 @@ Val additive(Lowering& b, Val mask, Dtype d) {
 Val repeat_heads(Lowering& b, Val v, const Shape& shape, Expr heads) {
   const std::size_t r = shape.size();
   const Expr kv = shape[r - 3];
-  if (kv == heads || !is_const(kv) || !is_const(heads)) return v;
-  if (kv->value <= 0) b.unsupported("expected heads of keys, got none");
-  const Expr groups = b.expr(heads->value / kv->value);
+  if (kv == heads) return v;
+  if (is_const(kv) && kv->value <= 0) b.unsupported("expected heads of keys, got none");
+  const Expr groups = b.pool().floordiv(heads, kv);
   Shape wide = shape, flat = shape;
   wide.insert(wide.end() - 2, groups);
   flat[r - 3] = heads;

@@ -16,7 +16,7 @@ Shape spatial(Lowering& b, std::size_t i, std::size_t count) {
 Ints constants(Lowering& b, const Shape& list, std::string_view what) {
   Ints values;
   for (const Expr e : list) {
-    if (!is_const(e)) b.unsupported("the " + std::string(what) + " must be constant");
+    if (!is_const(e)) b.must_be_constant("the " + std::string(what), e);
     values.push_back(e->value);
   }
   return values;

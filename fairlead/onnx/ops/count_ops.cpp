@@ -4,6 +4,7 @@
 
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/index_forms.h"
+#include "fairlead/onnx/ops/nan_forms.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -72,15 +73,19 @@ void lower_cumulative(Lowering& b) {
   const std::int64_t axis = b.axis(1);
   const Running r = running(b, x, axis, rest);
   if (b.result_used(0)) {
-    const Val values = b.reduce(kLargest ? "ReduceMax" : "ReduceMin", r.rows, {b.rank(0)}, false);
+    const Val values = extreme(b, kLargest, r.rows, {b.rank(0)}, false);
     b.result(0, b.transpose(values, inverse(r.perm)));
   }
   if (!b.result_used(1)) return;
-  // The last place whose element equals the running extreme, among those seen.
-  const Val extreme = b.reduce(kLargest ? "ReduceMax" : "ReduceMin", r.rows, {b.rank(0)}, true);
+  // The last place whose element equals the running extreme, or the last NaN, among those seen.
+  const Val top = b.reduce(kLargest ? "ReduceMax" : "ReduceMin", r.rows, {b.rank(0)}, true);
   const Val all = range(b, b.shape(0)[axis]);
   const Val seen = b.op("LessOrEqual", {all, b.unsqueeze(all, {1})});
-  const Val hit = b.op("And", {seen, b.op("Equal", {r.rows, extreme})});
+  Val equal = b.op("Equal", {r.rows, top});
+  if (const Val lost = any_nan(b, r.rows, {b.rank(0)}, true); lost.present()) {
+    equal = choose(b, lost, b.op("IsNaN", {r.rows}), equal);
+  }
+  const Val hit = b.op("And", {seen, equal});
   const Val place = b.op("Where", {hit, all, b.scalar(0, Dtype::kInt64)});
   b.result(1, b.transpose(b.reduce("ReduceMax", place, {b.rank(0)}, false), inverse(r.perm)));
 }

@@ -136,6 +136,49 @@ void lower_unfold(Lowering& b) {
   b.result(b.transpose(found, perm));
 }
 
+// aten::unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) ->
+// Tensor
+//
+// Windows added where they came from, as the inverse of a short-time Fourier transform needs it.
+void lower_unfold_backward(Lowering& b) {
+  const Shape& shape = b.out_shape();
+  const int rank = b.out_rank();
+  if (rank == 0) return b.result(b.reduce("ReduceSum", b.in(0), {0}, false));
+  const std::int64_t axis = b.axis(2, rank);
+  const Val starts = range(b, b.expr(0), b.shape(0)[static_cast<std::size_t>(axis)], b.integer(4));
+  const Val places = b.op("Add", {b.unsqueeze(starts, {1}), range(b, b.integer(3))});
+  // [.., windows, .., size] -> [windows, size, ..]
+  std::vector<std::int64_t> perm = to_front(axis, rank);
+  perm.insert(perm.begin() + 1, rank);
+  const Val windows = b.transpose(b.in(0), perm);
+  const std::vector<std::int64_t> front = to_front(axis, rank);
+  Shape turned;
+  for (const std::int64_t k : front) turned.push_back(shape[static_cast<std::size_t>(k)]);
+  const Val zeros = b.expand(b.scalar(0, b.dtype(0)), {}, turned);
+  const Val added = scatter_nd(b, zeros, b.unsqueeze(places, {-1}), windows, "add");
+  b.result(b.transpose(added, inverse(front)));
+}
+
+// aten::max_unpool2d(Tensor self, Tensor indices, SymInt[2] output_size) -> Tensor; 3d alike
+template <std::size_t kCount>
+void lower_max_unpool(Lowering& b) {
+  const Shape& shape = b.out_shape();
+  const std::size_t lead = shape.size() - kCount;
+  // [.., h, w] -> [.., h*w]
+  const auto flat = [&](const Shape& from) {
+    Shape to(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(lead));
+    to.push_back(b.pool().product(std::span(from).subspan(lead)));
+    return to;
+  };
+  const auto flattened = [&](std::size_t i) {
+    return b.op("Reshape", {b.in(i), b.shape_tensor(flat(b.shape(i)))});
+  };
+  const Val zeros = b.expand(b.scalar(0, b.dtype(0)), {}, flat(shape));
+  const Val filled =
+      scatter_elements(b, zeros, flattened(1), flattened(0), static_cast<std::int64_t>(lead));
+  b.result(b.op("Reshape", {filled, b.shape_tensor(shape)}));
+}
+
 // The places in memory order that as_strided reads: int64, shaped like its result.
 //
 // The recorder adds the tensor's own strides and offset as the last argument. A tensor whose
@@ -291,6 +334,8 @@ constexpr OpRow kRows[] = {
     {"aten.diagonal_copy.default", lower_diagonal, "GatherND", ""},
     {"aten.diagonal_scatter.default", lower_diagonal_scatter, "ScatterND", ""},
     {"aten.flip.default", lower_flip, "Slice", ""},
+    {"aten.max_unpool2d.default", lower_max_unpool<2>, "ScatterElements", ""},
+    {"aten.max_unpool3d.default", lower_max_unpool<3>, "ScatterElements", ""},
     {"aten.roll.default", lower_roll, "Slice, Concat, Gather", ""},
     {"aten.rot90.default", lower_rot90, "Slice, Transpose", ""},
     {"aten.trace.default", lower_trace, "GatherND, ReduceSum", ""},
@@ -299,6 +344,7 @@ constexpr OpRow kRows[] = {
     {"aten.triu.default", lower_triangle<true>, "Trilu", ""},
     {"aten.triu_indices.default", lower_triangle_places<true>, "Trilu, NonZero", ""},
     {"aten.unfold.default", lower_unfold, "Gather", ""},
+    {"aten.unfold_backward.default", lower_unfold_backward, "ScatterND", ""},
     {"aten.unfold_copy.default", lower_unfold, "Gather", ""},
 };
 

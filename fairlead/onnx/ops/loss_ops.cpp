@@ -112,12 +112,41 @@ void lower_nll(Lowering& b) {
   }
 }
 
+// aten::multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1,
+//   Tensor? weight=None, int reduction=Mean) -> Tensor
+void lower_multi_margin(Lowering& b) {
+  const bool single = b.rank(0) == 1;
+  Num x = arg(b);
+  Val target = b.in(1, Dtype::kInt64);
+  if (single) {
+    x = {&b, b.unsqueeze(x, {0})};
+    target = b.op("Reshape", {target, b.ints({1})});
+  }
+  const Dtype d = x.dtype();
+  const Val column = b.unsqueeze(target, {1});
+  const Num own = {&b, b.op("GatherElements", {x, column}, {attr("axis", 1)})};
+  Num gap = max(b.number(3, 1) - own + x, 0.0);
+  if (b.number(2, 1) == 2) gap = gap * gap;
+  if (b.has(4)) gap = gap * Num{&b, b.op("Gather", {b.in(4, d), column}, {attr("axis", 0)})};
+  const Expr classes = b.shape(0).back();
+  const Val each =
+      b.op("Range", {b.size_scalar(b.expr(0)), b.size_scalar(classes), b.size_scalar(b.expr(1))});
+  const Val others = b.op("Where", {b.op("Equal", {each, column}), b.scalar(0, d), gap});
+  const Num loss =
+      Num{&b, b.reduce("ReduceSum", others, {1}, false)} / Num{&b, b.size_scalar(classes, d)};
+  const std::int64_t reduction = b.constant_int(5, kMean);
+  if (reduction == kNone)
+    return b.result(single ? b.reshape(loss, {b.expr(1)}, b.out_shape()) : loss.v);
+  b.result(b.reduce(reduction == kMean ? "ReduceMean" : "ReduceSum", loss, {0}, false));
+}
+
 constexpr OpRow kRows[] = {
     {"aten.binary_cross_entropy.default", lower_bce, "Log, Mul, ReduceMean", ""},
     {"aten.binary_cross_entropy_with_logits.default", lower_bce_logits, "Exp, Log, Mul, ReduceMean",
      ""},
     {"aten.huber_loss.default", lower_huber, "Abs, Where, ReduceMean", ""},
     {"aten.mse_loss.default", lower_mse, "Sub, Mul, ReduceMean", ""},
+    {"aten.multi_margin_loss.default", lower_multi_margin, "GatherElements, ReduceSum", ""},
     {"aten.nll_loss2d_forward.default", lower_nll, "GatherElements, ReduceSum", ""},
     {"aten.nll_loss_forward.default", lower_nll, "GatherElements, ReduceSum", ""},
     {"aten.smooth_l1_loss.default", lower_smooth_l1, "Abs, Where, ReduceMean", ""},

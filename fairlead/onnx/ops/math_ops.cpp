@@ -43,12 +43,25 @@ bool is_nonzero(Lowering& b, std::size_t i) {
          (a.kind == ArgKind::kFloat && a.expr == nullptr && a.number != 0);
 }
 
-// Rounded down. ONNX divides integers towards zero, and its Mod has the divisor's sign. Floats
-// follow PyTorch: from the exact remainder, so that 1 // 0.1 is 9 as in Python.
+// What is left of x after y was taken from it q times, q rounded towards zero. ONNX Runtime's own
+// fmod of integers goes through double.
+Num left_over(Num x, Num y, Num q) { return x - q * y; }
+
+// Rounded down. ONNX divides integers towards zero, and its Mod has the divisor's sign: x - x mod y
+// is a multiple of y, but may not fit, so that narrow integers compute in a wider type and int64
+// corrects the quotient by the difference of both remainders, which is 0 or y. Floats follow
+// PyTorch: from the exact remainder, so that 1 // 0.1 is 9 as in Python.
 Val floor_divide(Lowering& b) {
-  const Num x = arg(b), y = arg(b, 1);
+  Num x = arg(b), y = arg(b, 1);
   if (!is_float(x.dtype())) {
     if (dtype_kind(x.dtype()) == DtypeKind::kUint) return x / y;
+    if (x.dtype() == Dtype::kInt64) {
+      const Num q = x / y;
+      return q - (node("Mod", x, y) - left_over(x, y, q)) / y;
+    }
+    const Dtype wide = x.dtype() == Dtype::kInt32 ? Dtype::kInt64 : Dtype::kInt32;
+    x = cast(x, wide);
+    y = cast(y, wide);
     return (x - node("Mod", x, y)) / y;
   }
   const Num m = fmod(x, y);
@@ -75,7 +88,10 @@ void lower_remainder(Lowering& b) {
 }
 
 // aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor: the sign of the dividend
-void lower_fmod(Lowering& b) { b.result(fmod(arg(b), arg(b, 1))); }
+void lower_fmod(Lowering& b) {
+  const Num x = arg(b), y = arg(b, 1);
+  b.result(is_float(x.dtype()) ? fmod(x, y) : left_over(x, y, x / y));
+}
 
 // x^n by squaring: exact for integers, where ONNX Runtime's Pow goes through double.
 Num whole_power(Num x, std::int64_t n) {
@@ -128,22 +144,25 @@ std::int64_t largest_of(const TensorData* data) {
   return largest;
 }
 
-// x^n for whole numbers by squaring, as PyTorch does it: exact, and beyond 64 bits wrapped around.
+// x^n for whole numbers by squaring, as PyTorch does it: exact, and beyond their bits wrapped
+// around. Narrow integers compute in int32, whose lowest bits are theirs.
 void lower_pow(Lowering& b) {
   const Dtype d = b.out_dtype();
-  const Num x = arg(b), n = arg(b, 1);
-  if (d != Dtype::kInt64 && d != Dtype::kInt32) return b.result(node("Pow", x, n));
+  if (!is_integer(d)) return b.result(node("Pow", arg(b), arg(b, 1)));
+  const Dtype work = dtype_size(d) < 4 ? Dtype::kInt32 : d;
+  const Num x = cast(arg(b), work), n = cast(arg(b, 1), work);
   const std::int64_t largest = largest_of(b.data_of(n));
-  const bool known = largest >= 0 && largest < 64;
+  const std::int64_t most = dtype_size(d) == 1 ? 255 : 63;
+  const bool known = largest >= 0 && largest <= most;
   Num square = x, power = x.is(1), rest = n;
-  for (std::int64_t left = known ? largest : 63; left > 0; left >>= 1) {
+  for (std::int64_t left = known ? largest : most; left > 0; left >>= 1) {
     power = power * where(node("Mod", rest, 2) == 1.0, square, x.is(1));
     if (left == 1) break;
     square = square * square;
     rest = rest / 2.0;
   }
   if (known && largest > 0) return b.result(power);
-  const Num small{&b, b.op("And", {n >= 0.0, n < 64.0})};
+  const Num small{&b, b.op("And", {n >= 0.0, n <= static_cast<double>(most)})};
   b.result(where(small, power, node("Pow", x, n)));
 }
 
@@ -172,14 +191,17 @@ template <int kLow, int kHigh>
 void lower_clamp(Lowering& b) {
   const Dtype d = b.out_dtype();
   const auto bound = [&](int i) { return i < 0 ? Val{} : b.in(static_cast<std::size_t>(i), d); };
-  const auto tensor = [&](int i) {
-    return i >= 0 && b.is_tensor(static_cast<std::size_t>(i)) &&
-           b.rank(static_cast<std::size_t>(i)) > 0;
+  // A number that is not NaN. A bound that is gives NaN everywhere, which Clip does not know.
+  const auto plain = [&](int i) {
+    if (i < 0) return false;
+    const Arg& a = b.node().args[static_cast<std::size_t>(i)];
+    return a.kind == ArgKind::kInt || a.kind == ArgKind::kBool ||
+           (a.kind == ArgKind::kFloat && !std::isnan(a.number));
   };
   Val x = b.in(0, d);
   const Val low = bound(kLow), high = bound(kHigh);
   // A Clip with one bound loses NaN in ONNX Runtime.
-  if (low.present() && high.present() && !tensor(kLow) && !tensor(kHigh)) {
+  if (low.present() && high.present() && plain(kLow) && plain(kHigh)) {
     return b.result(b.op("Clip", {x, low, high}));
   }
   if (low.present()) x = b.op("Max", {x, low});
@@ -196,10 +218,12 @@ void lower_atan2(Lowering& b) {
   b.result(where(x == 0.0, node("Sign", y) * (std::numbers::pi / 2), node("Atan", slope) + turn));
 }
 
-// aten::hypot(Tensor self, Tensor other) -> Tensor: in double, whose squares do not overflow
+// aten::hypot(Tensor self, Tensor other) -> Tensor: in double, whose squares do not overflow; an
+// infinity counts more than a NaN
 void lower_hypot(Lowering& b) {
   const Num x = cast(arg(b), Dtype::kFloat64), y = cast(arg(b, 1), Dtype::kFloat64);
-  b.result(node("Sqrt", x * x + y * y));
+  const Num endless = either(node("IsInf", x), node("IsInf", y));
+  b.result(where(endless, kInfinity, node("Sqrt", x * x + y * y)));
 }
 
 // aten::lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor
@@ -238,6 +262,12 @@ void lower_logaddexp(Lowering& b) {
   const Num gap = node("Abs", where(x == y, 0, x - y));  // equal infinities have no difference
   const Num tail = node("Log", 1.0 + node("Exp", gap * -unit));
   b.result(max(x, y) + (kBase2 ? tail / unit : tail));
+}
+
+// aten::ldexp.Tensor(Tensor self, Tensor other) -> Tensor: self * 2^other
+void lower_ldexp(Lowering& b) {
+  const Num x = arg(b), n = arg(b, 1);
+  b.result(x * node("Pow", x.is(2), n));
 }
 
 // aten::heaviside(Tensor self, Tensor values) -> Tensor
@@ -282,6 +312,7 @@ constexpr OpRow kRows[] = {
     {"aten.fmod.Tensor", lower_fmod, "Mod", ""},
     {"aten.heaviside.default", lower_heaviside, "Greater, Equal, Where", ""},
     {"aten.hypot.default", lower_hypot, "Mul, Add, Sqrt in float64", ""},
+    {"aten.ldexp.Tensor", lower_ldexp, "Pow, Mul", ""},
     {"aten.lerp.Scalar", lower_lerp, "Sub, Mul, Add", ""},
     {"aten.lerp.Tensor", lower_lerp, "Sub, Mul, Add", ""},
     {"aten.logaddexp.default", lower_logaddexp<false>, "Max, Exp, Log, Add", ""},

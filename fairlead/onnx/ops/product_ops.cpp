@@ -3,6 +3,7 @@
 
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/formula.h"
+#include "fairlead/onnx/ops/nan_forms.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -66,8 +67,66 @@ Num norm(Num x, double p, Ints axes) {
   const Num size = node("Abs", x);
   if (p == 1) return reduce("ReduceSum", size, std::move(axes));
   if (p == 0) return reduce("ReduceSum", cast(!(x == 0.0), x.dtype()), std::move(axes));
-  if (std::isinf(p)) return reduce(p > 0 ? "ReduceMax" : "ReduceMin", size, std::move(axes));
+  if (std::isinf(p)) return {x.b, extreme(*x.b, p > 0, size, axes, false)};
   return node("Pow", reduce("ReduceSum", node("Pow", size, p), std::move(axes)), 1 / p);
+}
+
+// aten::_pdist_forward(Tensor self, float p=2) -> Tensor: the distances of every pair of rows
+void lower_pdist(Lowering& b) {
+  const Num x = arg(b);
+  const Num gap = Num{&b, b.unsqueeze(x, {1})} - Num{&b, b.unsqueeze(x, {0})};
+  const Num all = norm(gap, b.number(1, 2), {2});
+  const Expr n = b.shape(0)[0];
+  const Val ones = b.expand(b.scalar(1, Dtype::kInt64), {}, {n, n});
+  const Val above = b.op("Trilu", {ones, b.size_scalar(b.expr(1))}, {attr("upper", 1)});
+  const Val pairs = b.transpose(b.op("NonZero", {above}), {1, 0});
+  b.result(b.op("GatherND", {all, pairs}));
+}
+
+// aten::_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3,
+//   int[] sumdim, int unroll_dim=1) -> Tensor
+void lower_trilinear(Lowering& b) {
+  const auto wide = [&](std::size_t i) {
+    const int rank = b.rank(i) + static_cast<int>(b.constant_ints(i + 3).size());
+    std::vector<std::int64_t> axes = b.axes(i + 3, rank);
+    const Num x = arg(b, i);
+    return axes.empty() ? x : Num{&b, b.unsqueeze(x, axes)};
+  };
+  const int rank = b.rank(0) + static_cast<int>(b.constant_ints(3).size());
+  b.result(reduce("ReduceSum", wide(0) * wide(1) * wide(2), b.axes(6, rank)));
+}
+
+// Rows (along the first axis) whose norm is greater than `most` are scaled down to it.
+Num renormed(Num rows, double p, double most, std::vector<std::int64_t> axes) {
+  Num size = norm(rows, p, axes);
+  size = {rows.b, rows.b->unsqueeze(size, std::move(axes))};
+  return rows * where(size > most, most / (size + 1e-7), size.is(1));
+}
+
+std::vector<std::int64_t> other_axes(std::int64_t axis, int rank) {
+  std::vector<std::int64_t> axes;
+  for (std::int64_t k = 0; k < rank; ++k) {
+    if (k != axis) axes.push_back(k);
+  }
+  return axes;
+}
+
+// aten::renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor
+void lower_renorm(Lowering& b) {
+  b.result(renormed(arg(b), b.number(1), b.number(3), other_axes(b.axis(2), b.rank(0))));
+}
+
+// aten::embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor:
+// only the rows that are asked for
+void lower_embedding_renorm(Lowering& b) {
+  const Num rows = arg(b);
+  const Expr n = b.shape(0)[0];
+  const Val asked = b.op("Reshape", {b.in(1, Dtype::kInt64), b.ints({-1})});
+  const Val none = b.expand(b.scalar(0, Dtype::kInt32), {}, {n});
+  const Val one = b.op("Expand", {b.scalar(1, Dtype::kInt32), b.op("Shape", {asked})});
+  const Val marks = b.op("ScatterElements", {none, asked, one}, {attr("axis", 0)});
+  const Val touched = b.unsqueeze(b.cast(marks, Dtype::kBool), {1});
+  b.result(where({&b, touched}, renormed(rows, b.number(3), b.number(2), {1}), rows));
 }
 
 // aten::dist(Tensor self, Tensor other, Scalar p=2) -> Tensor
@@ -114,6 +173,8 @@ void lower_einsum(Lowering& b) {
 constexpr OpRow kRows[] = {
     {"aten._cdist_forward.default", lower_cdist, "Sub, ReduceL2", ""},
     {"aten._euclidean_dist.default", lower_euclidean_dist, "MatMul, Sqrt in float64", ""},
+    {"aten._pdist_forward.default", lower_pdist, "Sub, ReduceL2, GatherND", "compares every pair"},
+    {"aten._trilinear.default", lower_trilinear, "Mul, ReduceSum", ""},
     {"aten.addbmm.default", lower_addbmm, "MatMul, ReduceSum, Add", ""},
     {"aten.addmv.default", lower_addmv, "MatMul, Add", ""},
     {"aten.addr.default", lower_addr, "Mul, Add", ""},
@@ -121,9 +182,11 @@ constexpr OpRow kRows[] = {
     {"aten.cross.default", lower_cross, "Gather, Mul, Sub", ""},
     {"aten.dist.default", lower_dist, "Sub, ReduceL2", ""},
     {"aten.einsum.default", lower_einsum, "Einsum", "equations of small letters"},
+    {"aten.embedding_renorm.default", lower_embedding_renorm, "ReduceL2, Where, Mul", ""},
     {"aten.ger.default", lower_outer, "Unsqueeze, Mul", ""},
     {"aten.linalg_cross.default", lower_cross, "Gather, Mul, Sub", ""},
     {"aten.outer.default", lower_outer, "Unsqueeze, Mul", ""},
+    {"aten.renorm.default", lower_renorm, "ReduceL2, Where, Mul", ""},
     {"aten.vdot.default", lower_vdot, "MatMul", ""},
 };
 

@@ -2,6 +2,7 @@
 #include <string>
 
 #include "fairlead/onnx/families.h"
+#include "fairlead/onnx/ops/formula.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -65,7 +66,48 @@ void lower_dequantize_per_channel(Lowering& b) {
 
 constexpr std::string_view kLimits = "8 bits, 16 from opset 21";
 
+// aten::fake_quantize_per_tensor_affine_cachemask(Tensor self, float scale, int zero_point,
+//   int quant_min, int quant_max) -> (Tensor output, Tensor mask)
+//
+// Rounded to steps and back, in floats: PyTorch multiplies by the inverse of the scale, so that
+// QuantizeLinear, which divides, would be a whole step away where that rounds otherwise.
+void fake_quantize(Lowering& b, Num scale, Num zero, std::size_t low) {
+  const Num x = arg(b);
+  const Num place = node("Round", x * node("Reciprocal", scale)) + zero;
+  const double least = b.number(low), most = b.number(low + 1);
+  const Num kept = min(max(place, least), most);
+  b.result(0, (kept - zero) * scale);
+  if (b.result_count() > 1 && b.result_used(1)) {
+    b.result(1, both(place >= least, place <= most));
+  }
+}
+
+void lower_fake_quantize(Lowering& b) { fake_quantize(b, arg(b, 1), arg(b, 2), 3); }
+
+// aten::_fake_quantize_per_tensor_affine_cachemask_tensor_qparams(Tensor self, Tensor scale,
+//   Tensor zero_point, Tensor fake_quant_enabled, int quant_min, int quant_max)
+void lower_fake_quantize_switched(Lowering& b) {
+  fake_quantize(b, arg(b, 1), arg(b, 2), 4);
+  const Val on = b.op("Reshape", {b.in(3, Dtype::kBool), b.ints({})});
+  b.result(0, b.op("Where", {on, b.value(b.node().outputs[0]), b.in(0, b.out_dtype())}));
+}
+
+// aten::fake_quantize_per_channel_affine_cachemask(Tensor self, Tensor scale, Tensor zero_point,
+//   int axis, int quant_min, int quant_max)
+void lower_fake_quantize_channels(Lowering& b) {
+  std::vector<std::int64_t> after;
+  for (std::int64_t k = b.axis(3) + 1; k < b.rank(0); ++k) after.push_back(k - b.axis(3));
+  const auto wide = [&](Num v) { return after.empty() ? v : Num{&b, b.unsqueeze(v, after)}; };
+  fake_quantize(b, wide(arg(b, 1)), wide(arg(b, 2)), 4);
+}
+
 constexpr OpRow kRows[] = {
+    {"aten._fake_quantize_per_tensor_affine_cachemask_tensor_qparams.default",
+     lower_fake_quantize_switched, "Mul, Round, Max, Min", ""},
+    {"aten.fake_quantize_per_channel_affine_cachemask.default", lower_fake_quantize_channels,
+     "Mul, Round, Max, Min", ""},
+    {"aten.fake_quantize_per_tensor_affine_cachemask.default", lower_fake_quantize,
+     "Mul, Round, Max, Min", ""},
     {"quantized_decomposed.dequantize_per_channel.default", lower_dequantize_per_channel,
      "DequantizeLinear", kLimits},
     {"quantized_decomposed.dequantize_per_tensor.default", lower_dequantize_per_tensor,

@@ -5,6 +5,7 @@
 
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/formula.h"
+#include "fairlead/onnx/ops/nan_forms.h"
 #include "fairlead/onnx/ops/op_name.h"
 
 namespace fairlead::onnx {
@@ -62,9 +63,31 @@ void lower_sum(Lowering& b) {
   b.result(few.present() ? few : reduced(b, "ReduceSum", x, axes, b.flag(kKeep)).v);
 }
 
-template <OpName kOp, int kDim, std::size_t kKeep>
-void lower_reduce(Lowering& b) {
-  b.result(reduced(b, kOp.text, b.in(0, b.out_dtype()), axes_or_all(b, kDim), b.flag(kKeep)));
+// aten::amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor
+Val found_extreme(Lowering& b, bool largest, const Axes& axes, bool keepdim) {
+  const Val x = b.in(0);
+  return b.rank(0) == 0 ? x : extreme(b, largest, x, axes, keepdim);
+}
+
+template <bool kLargest, int kDim, std::size_t kKeep>
+void lower_extreme(Lowering& b) {
+  b.result(found_extreme(b, kLargest, axes_or_all(b, kDim), b.flag(kKeep)));
+}
+
+// Whether a size may be 0 within the contract: free sizes of the inputs start at 1, counts of what
+// data selects and differences do not.
+bool may_be_zero(Lowering& b, Expr e) {
+  if (is_const(e)) return e->value <= 0;
+  if (e->kind == ExprKind::kSymbol) {
+    return b.pool().symbols()[static_cast<std::size_t>(e->value)].kind != SymbolKind::kSize;
+  }
+  const auto zero = [&](Expr part) { return may_be_zero(b, part); };
+  if (e->kind == ExprKind::kMul) {
+    return e->value <= 0 || std::any_of(e->args.begin(), e->args.end(), zero);
+  }
+  if (e->kind == ExprKind::kMin) return std::any_of(e->args.begin(), e->args.end(), zero);
+  if (e->kind == ExprKind::kMax) return std::all_of(e->args.begin(), e->args.end(), zero);
+  return e->kind != ExprKind::kAdd || std::any_of(e->args.begin(), e->args.end(), zero);
 }
 
 // The mean of nothing is NaN; ONNX Runtime gives 0.
@@ -72,8 +95,12 @@ template <int kDim, std::size_t kKeep>
 void lower_mean(Lowering& b) {
   const Axes axes = axes_or_all(b, kDim);
   const Dtype d = b.out_dtype();
-  if (is_const(count(b, axes), 0)) return b.result(b.expand(b.scalar(kNan, d), {}, b.out_shape()));
-  b.result(reduced(b, "ReduceMean", b.in(0, d), axes, b.flag(kKeep)));
+  const Expr n = count(b, axes);
+  if (is_const(n, 0)) return b.result(b.expand(b.scalar(kNan, d), {}, b.out_shape()));
+  const Num mean = reduced(b, "ReduceMean", b.in(0, d), axes, b.flag(kKeep));
+  if (!may_be_zero(b, n)) return b.result(mean);
+  const Val nothing = b.op("Equal", {b.size_scalar(n), b.size_scalar(b.expr(0))});
+  b.result(where({&b, nothing}, kNan, mean));
 }
 
 // aten::prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor
@@ -88,8 +115,8 @@ void lower_prod(Lowering& b) {
 // aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)
 void lower_aminmax(Lowering& b) {
   const Axes axes = axes_or_all(b, 1);
-  b.result(0, reduced(b, "ReduceMin", b.in(0), axes, b.flag(2)));
-  b.result(1, reduced(b, "ReduceMax", b.in(0), axes, b.flag(2)));
+  b.result(0, found_extreme(b, false, axes, b.flag(2)));
+  b.result(1, found_extreme(b, true, axes, b.flag(2)));
 }
 
 // aten::any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor: the largest of 0 and 1
@@ -173,7 +200,6 @@ void lower_nanmean(Lowering& b) {
 constexpr std::size_t kNone = 99;
 constexpr std::string_view kSums =
     "int64 beyond 2^53 is rounded by ONNX Runtime where more than 8 are combined";
-constexpr std::string_view kNans = "a NaN among numbers may be passed over by ONNX Runtime";
 using enum Spread;
 
 constexpr OpRow kRows[] = {
@@ -182,19 +208,19 @@ constexpr OpRow kRows[] = {
     {"aten.all.default", lower_any<"ReduceMin", -1, kNone>, "ReduceMin", ""},
     {"aten.all.dim", lower_any<"ReduceMin", 1, 2>, "ReduceMin", ""},
     {"aten.all.dims", lower_any<"ReduceMin", 1, 2>, "ReduceMin", ""},
-    {"aten.amax.default", lower_reduce<"ReduceMax", 1, 2>, "ReduceMax", kNans},
-    {"aten.amin.default", lower_reduce<"ReduceMin", 1, 2>, "ReduceMin", kNans},
-    {"aten.aminmax.default", lower_aminmax, "ReduceMin, ReduceMax", kNans},
+    {"aten.amax.default", lower_extreme<true, 1, 2>, "ReduceMax", ""},
+    {"aten.amin.default", lower_extreme<false, 1, 2>, "ReduceMin", ""},
+    {"aten.aminmax.default", lower_aminmax, "ReduceMin, ReduceMax", ""},
     {"aten.any.default", lower_any<"ReduceMax", -1, kNone>, "ReduceMax", ""},
     {"aten.any.dim", lower_any<"ReduceMax", 1, 2>, "ReduceMax", ""},
     {"aten.any.dims", lower_any<"ReduceMax", 1, 2>, "ReduceMax", ""},
     {"aten.count_nonzero.default", lower_count_nonzero<1>, "Cast, ReduceSum", ""},
     {"aten.count_nonzero.dim_IntList", lower_count_nonzero<1>, "Cast, ReduceSum", ""},
     {"aten.logsumexp.default", lower_logsumexp, "ReduceLogSumExp", ""},
-    {"aten.max.default", lower_reduce<"ReduceMax", -1, kNone>, "ReduceMax", kNans},
+    {"aten.max.default", lower_extreme<true, -1, kNone>, "ReduceMax", ""},
     {"aten.mean.default", lower_mean<-1, kNone>, "ReduceMean", ""},
     {"aten.mean.dim", lower_mean<1, 2>, "ReduceMean", ""},
-    {"aten.min.default", lower_reduce<"ReduceMin", -1, kNone>, "ReduceMin", kNans},
+    {"aten.min.default", lower_extreme<false, -1, kNone>, "ReduceMin", ""},
     {"aten.nanmean.default", lower_nanmean, "IsNaN, Where, ReduceSum, Div", ""},
     {"aten.nansum.default", lower_nansum, "IsNaN, Where, ReduceSum", ""},
     {"aten.prod.default", lower_prod<-1, kNone>, "ReduceProd", kSums},

@@ -41,7 +41,7 @@ std::vector<Axis> read_axes(Lowering& b, std::size_t count, Scales scales) {
     if (scale != nullptr && scale->kind != ArgKind::kNone) {
       a.scaled = true;
       if (scale->kind == ArgKind::kFloat && scale->expr != nullptr) {
-        if (scales.list) b.unsupported("a scale factor that follows a size");
+        if (scales.list) b.must_be_constant("the scale factor", scale->expr);
         a.scale_value = b.in(scales.at + k, Dtype::kFloat64);
       } else {
         if (scale->kind == ArgKind::kInt && !is_const(scale->expr)) {

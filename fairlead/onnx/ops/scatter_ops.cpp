@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "fairlead/graph/places.h"
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/index_forms.h"
 
@@ -281,12 +282,10 @@ void lower_masked_scatter(Lowering& b) {
 // ---- writes through views
 // ---------------------------------------------------------------------------
 
-// A start that PyTorch counts from the end, counted from the beginning.
+// A place that PyTorch counts from the end, counted from the beginning.
 Expr from_start(Lowering& b, Expr e, Expr size) {
   const bool negative = (is_const(e) || e->kind == ExprKind::kMul) && e->value < 0;
-  if (!negative) return e;
-  const Expr start = b.pool().add(e, size);
-  return is_const(start) && start->value < 0 ? b.expr(0) : start;
+  return negative ? b.pool().add(e, size) : e;
 }
 
 // self with [start, start + length) along `axis` replaced by src.
@@ -306,7 +305,8 @@ void lower_slice_scatter(Lowering& b) {
   const Expr size = b.shape(0)[axis], length = b.shape(1)[axis];
   const Val src = b.in(1, b.out_dtype());
   if (is_const(length, 0)) return b.result(b.in(0));
-  const Expr start = from_start(b, b.integer(3, 0), size);
+  const Span span = slice_span(b.pool(), size, b.integer(3, 0), nullptr, b.expr(1));
+  const Expr start = span.start != nullptr ? span.start : from_start(b, b.integer(3, 0), size);
   const std::int64_t step = b.constant_int(5, 1);
   if (step == 1 || is_const(length, 1)) {
     if (length == size) return b.result(src);

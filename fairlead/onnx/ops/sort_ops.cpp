@@ -5,6 +5,7 @@
 
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/index_forms.h"
+#include "fairlead/onnx/ops/nan_forms.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -13,8 +14,7 @@ namespace {
 Inputs top_k(Lowering& b, std::int64_t axis, Val k, bool largest) {
   const Val x = ordered(b, b.in(0));
   if (b.rank(0) == 0) return {x, b.scalar(0, Dtype::kInt64)};
-  return b.ops("TopK", {x, k}, {b.dtype_of(x), Dtype::kInt64},
-               {attr("axis", axis), attr("largest", largest), attr("sorted", 1)});
+  return ordered_top(b, x, k, axis, largest);
 }
 
 void both_results(Lowering& b, const Inputs& pair) {
@@ -56,8 +56,7 @@ Inputs top_k_in_order(Lowering& b, std::int64_t axis, Val k, bool largest, const
   if (std::is_sorted(order.begin(), order.end())) return top_k(b, axis, k, largest);
   const Val places = b.ints(order);
   const Val x = b.op("Gather", {ordered(b, b.in(0)), places}, {attr("axis", axis)});
-  const Inputs found = b.ops("TopK", {x, k}, {b.dtype_of(x), Dtype::kInt64},
-                             {attr("axis", axis), attr("largest", largest), attr("sorted", 1)});
+  const Inputs found = ordered_top(b, x, k, axis, largest);
   return {found[0], b.op("Gather", {places, found[1]}, {attr("axis", 0)})};
 }
 
@@ -126,13 +125,27 @@ Expr middle(Lowering& b, Expr n) {
   return b.pool().floordiv(b.pool().sub(n, b.expr(1)), b.expr(2));
 }
 
-// aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+// aten::median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices):
+// the first NaN where there is one
 void lower_median_dim(Lowering& b) {
   const std::int64_t axis = b.axis(1);
   const Expr n = b.rank(0) == 0 ? b.expr(1) : b.shape(0)[axis];
   const Expr place = middle(b, n);
   const Val upto = b.dim(b.pool().add(place, b.expr(1)));
-  pick(b, top_k(b, axis, upto, false), axis, b.dim(place), b.flag(2));
+  const bool keepdim = b.flag(2);
+  const Inputs pair = top_k(b, axis, upto, false);
+  if (b.rank(0) == 0 || !is_float(b.out_dtype())) {
+    return pick(b, pair, axis, b.dim(place), keepdim);
+  }
+  const Val x = ordered(b, b.in(0));
+  const Val lost = any_nan(b, x, {axis}, true);
+  const auto finish = [&](std::size_t k, Val otherwise) {
+    const Val found = b.op("Gather", {pair[k], b.dim(place)}, {attr("axis", axis)});
+    const Val v = choose(b, lost, otherwise, found);
+    b.result(k, keepdim ? v : b.squeeze(v, {axis}));
+  };
+  finish(0, b.scalar(std::numeric_limits<double>::quiet_NaN(), b.dtype_of(x)));
+  if (b.result_used(1)) finish(1, extreme_place(b, false, x, axis, true));
 }
 
 // aten::median(Tensor self) -> Tensor: NaN where there is one
@@ -150,6 +163,36 @@ void lower_median(Lowering& b) {
   const Val lost = any_true(b, b.op("IsNaN", {flat}), {0}, false);
   b.result(
       choose(b, lost, b.scalar(std::numeric_limits<double>::quiet_NaN(), b.out_dtype()), found));
+}
+
+// aten::nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)
+//
+// Sorted, NaNs come last: the middle of what stands before them, each row its own.
+Inputs nan_median(Lowering& b, Val x, std::int64_t axis, Expr n) {
+  const Inputs sorted = ordered_top(b, x, b.dim(n), axis, false);
+  const Val number = b.op("Not", {b.op("IsNaN", {x})});
+  const Val count = b.reduce("ReduceSum", b.cast(number, Dtype::kInt64), {axis}, true);
+  const Val last = b.op("Sub", {count, b.scalar(1, Dtype::kInt64)});
+  const Val half = b.op("Div", {last, b.scalar(2, Dtype::kInt64)});
+  const Val place = b.op("Max", {half, b.scalar(0, Dtype::kInt64)});
+  const auto pick = [&](Val v) { return b.op("GatherElements", {v, place}, {attr("axis", axis)}); };
+  return {pick(sorted[0]), pick(sorted[1])};
+}
+
+void lower_nanmedian_dim(Lowering& b) {
+  if (!is_float(b.dtype(0)) || b.rank(0) == 0) return lower_median_dim(b);
+  const std::int64_t axis = b.axis(1);
+  const Inputs found = nan_median(b, ordered(b, b.in(0)), axis, b.shape(0)[axis]);
+  for (std::size_t k = 0; k < 2; ++k) {
+    if (b.result_used(k)) b.result(k, b.flag(2) ? found[k] : b.squeeze(found[k], {axis}));
+  }
+}
+
+// aten::nanmedian(Tensor self) -> Tensor
+void lower_nanmedian(Lowering& b) {
+  if (!is_float(b.dtype(0)) || b.rank(0) == 0) return lower_median(b);
+  const Val flat = b.op("Reshape", {ordered(b, b.in(0)), b.ints({-1})});
+  b.result(b.squeeze(nan_median(b, flat, 0, b.pool().product(b.shape(0)))[0], {0}));
 }
 
 // aten::mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)
@@ -177,19 +220,14 @@ void lower_mode(Lowering& b) {
 // ---- places of extremes
 // -----------------------------------------------------------------------------
 
-Val place_of(Lowering& b, Val x, bool largest, std::int64_t axis, bool keepdim, bool last = false) {
-  return b.op(largest ? "ArgMax" : "ArgMin", {x},
-              {attr("axis", axis), attr("keepdims", keepdim), attr("select_last_index", last)});
-}
-
 // aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
 template <bool kLargest>
 void lower_arg(Lowering& b) {
   if (b.rank(0) == 0) return b.result(b.scalar(0, Dtype::kInt64));
   const Val x = ordered(b, b.in(0));
-  if (b.has(1)) return b.result(place_of(b, x, kLargest, b.axis(1), b.flag(2)));
+  if (b.has(1)) return b.result(extreme_place(b, kLargest, x, b.axis(1), b.flag(2)));
   const Val flat = b.rank(0) == 1 ? x : b.op("Reshape", {x, b.ints({-1})});
-  const Val place = place_of(b, flat, kLargest, 0, false);
+  const Val place = extreme_place(b, kLargest, flat, 0, false);
   b.result(b.reshape(place, {}, b.out_shape()));
 }
 
@@ -203,9 +241,9 @@ void lower_extreme(Lowering& b) {
   }
   const std::int64_t axis = b.axis(1);
   if (!b.result_used(1)) {
-    return b.result(0, b.reduce(kLargest ? "ReduceMax" : "ReduceMin", x, {axis}, b.flag(2)));
+    return b.result(0, extreme(b, kLargest, x, {axis}, b.flag(2)));
   }
-  const Val place = place_of(b, x, kLargest, axis, true);
+  const Val place = extreme_place(b, kLargest, x, axis, true);
   if (b.result_used(0)) {
     const Val value = b.op("GatherElements", {x, place}, {attr("axis", axis)});
     b.result(0, b.flag(2) ? value : b.squeeze(value, {axis}));
@@ -213,21 +251,21 @@ void lower_extreme(Lowering& b) {
   b.result(1, b.flag(2) ? place : b.squeeze(place, {axis}));
 }
 
-constexpr std::string_view kNan = "NaN is not ordered";
-
 constexpr OpRow kRows[] = {
-    {"aten.argmax.default", lower_arg<true>, "ArgMax", kNan},
-    {"aten.argmin.default", lower_arg<false>, "ArgMin", kNan},
-    {"aten.kthvalue.default", lower_kthvalue, "TopK, Gather", kNan},
-    {"aten.max.dim", lower_extreme<true>, "ArgMax, GatherElements", kNan},
+    {"aten.argmax.default", lower_arg<true>, "ArgMax", ""},
+    {"aten.argmin.default", lower_arg<false>, "ArgMin", ""},
+    {"aten.kthvalue.default", lower_kthvalue, "TopK, Gather", ""},
+    {"aten.max.dim", lower_extreme<true>, "ArgMax, GatherElements", ""},
     {"aten.median.default", lower_median, "TopK, Gather", ""},
-    {"aten.median.dim", lower_median_dim, "TopK, Gather", kNan},
-    {"aten.min.dim", lower_extreme<false>, "ArgMin, GatherElements", kNan},
+    {"aten.median.dim", lower_median_dim, "TopK, Gather", ""},
+    {"aten.min.dim", lower_extreme<false>, "ArgMin, GatherElements", ""},
     {"aten.mode.default", lower_mode, "TopK, Equal, ReduceSum", "compares every pair"},
-    {"aten.sort.default", lower_sort, "TopK", kNan},
-    {"aten.sort.stable", lower_sort_stable, "TopK", kNan},
+    {"aten.nanmedian.default", lower_nanmedian, "TopK, GatherElements", ""},
+    {"aten.nanmedian.dim", lower_nanmedian_dim, "TopK, GatherElements", ""},
+    {"aten.sort.default", lower_sort, "TopK", ""},
+    {"aten.sort.stable", lower_sort_stable, "TopK", ""},
     {"aten.topk.default", lower_topk, "TopK",
-     "always sorted; NaN is not ordered; equal elements as PyTorch's CPU kernel puts a row of "
+     "always sorted; equal elements as PyTorch's CPU kernel puts a row of "
      "equals"},
 };
 

@@ -82,6 +82,20 @@ void lower_log_base(Lowering& b) {
   b.result(node("Log", x) / std::log(static_cast<double>(kBase)));
 }
 
+// aten::sinc(Tensor self) -> Tensor: sin(pi*x) / (pi*x), 1 at 0
+void lower_sinc(Lowering& b) {
+  const Num x = arg(b);
+  const Num angle = x * std::numbers::pi;
+  b.result(where(x == 0.0, 1.0, node("Sin", angle) / angle));
+}
+
+// aten::special_entr(Tensor self) -> Tensor: -x*log(x), 0 at 0, -inf below
+void lower_entropy(Lowering& b) {
+  const Num x = arg(b);
+  const Num y = where(x == 0.0, 0.0, -(x * node("Log", x)));
+  b.result(where(x < 0.0, -kInfinity, y));
+}
+
 void lower_rsqrt(Lowering& b) { b.result(node("Reciprocal", node("Sqrt", arg(b)))); }
 
 void lower_square(Lowering& b) {
@@ -303,7 +317,9 @@ constexpr OpRow kRows[] = {
     {"aten.sign.default", lower_sign, "Sign", ""},
     {"aten.signbit.default", lower_signbit, "Less, Reciprocal, Or", "NaN counts as positive"},
     {"aten.sin.default", lower_unary<"Sin">, "Sin", ""},
+    {"aten.sinc.default", lower_sinc, "Sin, Div, Where", ""},
     {"aten.sinh.default", lower_hyperbolic<-1>, "Sinh", ""},
+    {"aten.special_entr.default", lower_entropy, "Log, Mul, Where", ""},
     {"aten.sqrt.default", lower_unary<"Sqrt">, "Sqrt", ""},
     {"aten.square.default", lower_square, "Mul", ""},
     {"aten.tan.default", lower_tan, "Tan", ""},

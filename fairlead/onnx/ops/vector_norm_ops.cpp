@@ -4,6 +4,7 @@
 
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/kernels.h"
+#include "fairlead/onnx/ops/nan_forms.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -18,7 +19,7 @@ Val p_norm(Lowering& b, Val x, double p, const Ints& axes, bool keepdim) {
   if (p == 1) return b.reduce("ReduceL1", x, axes, keepdim);
   if (p == 0) return b.reduce("ReduceSum", b.cast(b.cast(x, Dtype::kBool), d), axes, keepdim);
   const Val size = b.op("Abs", {x});
-  if (std::isinf(p)) return b.reduce(p > 0 ? "ReduceMax" : "ReduceMin", size, axes, keepdim);
+  if (std::isinf(p)) return extreme(b, p > 0, size, axes, keepdim);
   const Val sum = b.reduce("ReduceSum", b.op("Pow", {size, b.scalar(p, d)}), axes, keepdim);
   return b.op("Pow", {sum, b.scalar(1 / p, d)});
 }

@@ -71,10 +71,34 @@ void lower_stack(Lowering& b) {
   b.result(b.concat(parts, axis));
 }
 
+// A free dimension cut into parts of one size. How many parts there are follows from it, and the
+// model went through as many as it got: the file stops where there would be more or fewer.
+void split_free(Lowering& b, std::int64_t axis, Expr by) {
+  ExprPool& p = b.pool();
+  const std::int64_t count = static_cast<std::int64_t>(b.result_count());
+  const Expr parts = p.ceildiv(b.shape(0)[axis], by);
+  Val stop;
+  if (!is_const(parts, count)) {
+    const Expr off = p.max(p.sub(parts, b.expr(count)), p.sub(b.expr(count), parts));
+    stop = b.zero_where(p.sub(b.expr(1), p.min(off, b.expr(1))),
+                        "a split gives " + std::to_string(count) +
+                            (count == 1 ? " part" : " parts") + " as in the recorded runs");
+  }
+  for (std::int64_t k = 0; k < count; ++k) {
+    if (!b.result_used(static_cast<std::size_t>(k))) continue;
+    const Expr start = p.mul(by, b.expr(k));
+    Val from = b.dim(start);
+    if (stop.present()) from = b.op("Add", {from, stop});
+    b.result(static_cast<std::size_t>(k), b.slice(b.in(0), axis, from, b.dim(p.add(start, by))));
+  }
+}
+
 // aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[], and its
 // relatives: the observed sizes of the parts say where to cut.
 void lower_split(Lowering& b) {
   const std::int64_t axis = b.has(2) ? b.axis(2) : 0;
+  const Arg& by = b.node().args[1];
+  if (by.kind == ArgKind::kInt && !is_const(b.shape(0)[axis])) return split_free(b, axis, by.expr);
   if (b.result_count() == 1) return b.result(b.in(0));
   bool constant = true;
   Shape sizes;
@@ -111,10 +135,10 @@ void lower_unbind(Lowering& b) {
 // step=1)
 void lower_slice(Lowering& b) {
   const std::int64_t axis = b.has(1) ? b.axis(1) : 0;
-  // A constant end cuts where a free size grows beyond it, even if no run was that large.
+  // A place cuts where a free size grows beyond it, even if no run was that large.
   const Expr end_at = b.integer(3, INT64_MAX), size = b.shape(0)[axis];
-  const bool whole =
-      is_const(size) || end_at == size || (is_const(end_at) && end_at->value > INT32_MAX);
+  const bool to_end = end_at == size || (is_const(end_at) && end_at->value > INT32_MAX);
+  const bool whole = is_const(size) || (is_const(b.integer(2, 0), 0) && to_end);
   if (b.out_shape() == b.shape(0) && whole) return b.result(b.in(0));
   const Val start = b.dim(b.integer(2, 0));
   const Val end = b.dim(b.integer(3, INT64_MAX));

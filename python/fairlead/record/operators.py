@@ -8,6 +8,8 @@ is not what it writes).
 
 from __future__ import annotations
 
+import sys
+
 import torch
 
 NEVER, VIEW, OBSERVED = 0, 1, 2
@@ -19,17 +21,24 @@ RESHAPED_IN_PLACE = {"unsqueeze_", "squeeze_", "transpose_", "t_", "swapaxes_", 
 NEEDS_STRIDES = {"as_strided", "as_strided_copy", "as_strided_scatter"}
 
 
+# Operators that draw numbers, and write them down, in training alone, which lowering refuses.
+ONLY_IN_TRAINING = {"rrelu_with_noise"}
+
+
 def define(func) -> tuple:
     """The definition of an OpOverload, or of a function that is kept whole."""
     if isinstance(func, Kept):
         return (func.name, "", func.params, -1, False, func.alias, False, False, 1)
     schema = func._schema
     base = schema.name.split("::")[1]
+    drawn = base not in ONLY_IN_TRAINING
     params = [
         (a.name, a.has_default_value(), a.default_value if a.has_default_value() else None) for a in schema.arguments
     ]
     name = f"{schema.name.replace('::', '.')}.{schema.overload_name or 'default'}"
-    written = [k for k, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+    written = [
+        k for k, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write and drawn
+    ]
     alias = VIEW if any(r.alias_info is not None for r in schema.returns) and not written else NEVER
     if base in RESHAPED_IN_PLACE:
         name = name.replace(f".{base}.", f".{base[:-1]}.").replace("transpose.default", "transpose.int")
@@ -40,7 +49,7 @@ def define(func) -> tuple:
         count = len(written) if len(schema.returns) == len(returned) == len(written) else -1
         functional, drops = functional_form(func, schema, name)
     # The chance in kernels of attention is their dropout, which lowering refuses.
-    random = torch.Tag.nondeterministic_seeded in func.tags and "attention" not in base
+    random = torch.Tag.nondeterministic_seeded in func.tags and "attention" not in base and drawn
     return (
         name,
         functional,
@@ -85,6 +94,11 @@ class Kept:
         self.names = [p[0] for p in self.params]
         self.arrange = arrange
         self.check = check
+        self.packed: Kept | None = None  # what a recurrent layer is called on packed sequences
+
+    def form(self, args) -> Kept:
+        """The operator of this call: both forms have nine arguments, and the packed one has its batch sizes second."""
+        return self.packed if self.packed and len(args) > 3 and isinstance(args[3], (list, tuple)) else self
 
     def arguments(self, args, kwargs):
         if self.arrange is not None:
@@ -109,6 +123,17 @@ def _check_attention(query, key, value, *args, **kwargs):
     """PyTorch's CPU kernel reads past the end instead of refusing keys and values of different lengths."""
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(f"attention needs as many values as keys, got {value.shape[-2]} and {key.shape[-2]}")
+
+
+def _as_long_as_asked(data, batch_sizes, batch_first, padding_value, total_length):
+    """pad_packed_sequence fills in the length of the longest sequence where none was asked for: that is -1 here, since
+    the longest of another call is another one."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code is not torch.nn.utils.rnn.pad_packed_sequence.__code__:
+        frame = frame.f_back
+    if frame is not None and frame.f_locals.get("total_length") is None:
+        total_length = -1
+    return (data, batch_sizes, batch_first, padding_value, total_length)
 
 
 def kept_functions() -> dict:
@@ -149,9 +174,18 @@ def kept_functions() -> dict:
         tensor.contiguous: contiguous,
     }
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
-        # Both forms of the call (padded and packed) have nine arguments; the packed one has its batch sizes second.
-        table[getattr(torch._C._VariableFunctions, name)] = Kept(
+        padded = Kept(
             f"aten.{name}.input",
             "input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first",
         )
+        padded.packed = Kept(
+            f"aten.{name}.data",
+            "data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional",
+        )
+        table[getattr(torch._C._VariableFunctions, name)] = padded
+    table[torch._C._VariableFunctions._pad_packed_sequence] = Kept(
+        "aten._pad_packed_sequence.default",
+        "data, batch_sizes, batch_first, padding_value, total_length",
+        arrange=_as_long_as_asked,
+    )
     return table

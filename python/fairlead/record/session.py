@@ -124,6 +124,7 @@ class _Functions(TorchFunctionMode):
             session.core.note_call(func, args, kwargs)
             return func(*args, **kwargs) if kwargs else func(*args)
         session.core.note_call(func, args, kwargs)
+        kept = kept.form(args)
         if kept.check is not None:
             kept.check(*args, **(kwargs or {}))
         # Its parts are not looked at, so they need not come by.

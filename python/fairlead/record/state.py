@@ -23,6 +23,7 @@ class ModelState:
         self._saved = [
             (module, dict(module.__dict__), dict(module._buffers), dict(module._parameters))
             for module in model.modules()
+            if not isinstance(module, torch.jit.ScriptModule)  # its tables are fixed, and not Python's
         ]
         containers = [
             value

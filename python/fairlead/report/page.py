@@ -17,6 +17,9 @@ from fairlead.report.advice import advice_for
 from fairlead.report.pictures import differences, number, time_bar
 from fairlead.report.sources import Sources, shown_place
 
+# Kinds of an error's details that name an operator which has no form for its arguments.
+FORMS = ("unsupported form", "must be constant")
+
 FORMATS = {".onnx": "ONNX", ".pte": "ExecuTorch", ".pt2": "PyTorch 2 archive"}
 
 
@@ -254,7 +257,7 @@ def render_failure(error: Exception) -> str:
         "error": type(error).__name__, "sentence": sentence, "facts": facts, "advice": advice_for(error, facts),
         "parting": parting and parting_page(parting, sources),
         "missing": [dict(d, line=sources.line(d["source"])) for d in details if d["kind"] == "missing operator"],
-        "forms": [dict(d, excerpt=sources.excerpt(d["source"])) for d in details if d["kind"] == "unsupported form"],
+        "forms": [dict(d, excerpt=sources.excerpt(d["source"])) for d in details if d["kind"] in FORMS],
         "unsolved": [unsolved_row(d, facts, sources) for d in details if d["kind"] == "unsolved number"],
         "assumed": [dict(d, excerpt=sources.excerpt(d["source"])) for d in details if d["kind"] == "assumption"],
         "symbols": facts.get("symbols", []),

@@ -32,10 +32,10 @@ MADE = [
 ]
 
 SEARCHES = [
-    *over("aten.aminmax.default", "hbdjuXN1I", lambda x: torch.aminmax(x, dim=-1, keepdim=True), ROW, unordered=True),
+    *over("aten.aminmax.default", "hbdjuXN1I", lambda x: torch.aminmax(x, dim=-1, keepdim=True), ROW),
     *over("aten.min.default", "hbdju1NI", lambda x: x.min(), ROW),
-    *over("aten.min.dim", "hbdjuXNI", lambda x: x.min(-1, keepdim=True)[0], ROW, unordered=True),
-    *over("aten.argmin.default", "hbdjuXNI", lambda x: x.argmin(-1), ROW, unordered=True),
+    *over("aten.min.dim", "hbdjuXNI", lambda x: x.min(-1, keepdim=True)[0], ROW),
+    *over("aten.argmin.default", "hbdjuXNI", lambda x: x.argmin(-1), ROW),
     *over("aten.cummax.default", "hbdj0", lambda x: x.cummax(-1), ROW),
     *over("aten.cummin.default", "hbdj0", lambda x: x.cummin(-1), ROW),
     *over("aten.bucketize.Tensor", "hdj01", lambda x: torch.bucketize(x, x.new_tensor([-1, 0, 5])), ROW),

@@ -1,0 +1,242 @@
+"""Operators whose result depends on a size or a value that no run of the export had: compared with eager in a session
+of our own, or refused by the file."""
+
+import math
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+import torch.nn.functional as F
+
+import fairlead
+
+NAN, INF = math.nan, math.inf
+
+
+class Wrap(torch.nn.Module):
+    def __init__(self, fn):
+        super().__init__()
+        self.fn = fn
+
+    def forward(self, *args):
+        return self.fn(*args)
+
+
+def exported(fn, inputs, path, **options):
+    model = fn if isinstance(fn, torch.nn.Module) else Wrap(fn)
+    fairlead.export(model.eval(), inputs, path, **options)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    names = [i.name for i in session.get_inputs()]
+
+    def run(*tensors):
+        return session.run(None, dict(zip(names, [t.numpy() for t in tensors], strict=True)))
+
+    return model, run
+
+
+def assert_same(got, expected):
+    expected = list(fairlead.get_leaf_tensors(expected).values())
+    assert [g.shape for g in got] == [tuple(e.shape) for e in expected]
+    for g, e in zip(got, expected, strict=True):
+        assert g.dtype == e.numpy().dtype
+        np.testing.assert_allclose(g, e.numpy(), rtol=1e-4, atol=1e-5)
+
+
+SLICES = {
+    "last twelve": lambda x: x[:, -12:].mean(1),
+    "last twelve, flat": lambda x: x[:, -12:].flatten() * 2,
+    "last but two": lambda x: x[:, -12:-2].flatten(),
+    "from the fifth": lambda x: x[:, 5:].flatten(),
+    "first eight": lambda x: x[:, :8].reshape(-1) + x[:, :8].shape[1],
+    "every third": lambda x: x[:, 1:30:3].flatten(),
+    "chunks": lambda x: torch.stack([part.sum(1) for part in x.chunk(2, 1)]),
+}
+
+
+@pytest.mark.parametrize("example", [6, 20])
+@pytest.mark.parametrize("fn", SLICES.values(), ids=SLICES)
+def test_slices_are_cut_as_pytorch_cuts_them(fn, example, tmp_path):
+    model, run = exported(fn, (torch.randn(2, example),), tmp_path / "m.onnx")
+    for size in (2, 3, 6, 11, 12, 13, 40):
+        x = torch.randn(3, size)
+        assert_same(run(x), model(x))
+
+
+def test_a_slice_up_to_another_size_is_cut_by_its_own(tmp_path):
+    model, run = exported(
+        lambda x, y: x[:, : y.shape[1]].flatten(), (torch.randn(2, 9), torch.randn(2, 4)), tmp_path / "m.onnx"
+    )
+    for n, m in ((9, 4), (4, 9), (5, 5), (1, 30)):
+        x, y = torch.randn(3, n), torch.randn(3, m)
+        assert_same(run(x, y), model(x, y))
+
+
+@pytest.mark.parametrize("start", [-3, -20])
+def test_a_write_behind_the_beginning_is_cut(start, tmp_path):
+    def fn(x):
+        y = x.clone()
+        y[:, start:] = 9.0
+        return y
+
+    model, run = exported(fn, (torch.randn(4, 6),), tmp_path / "m.onnx")
+    for size in (1, 2, 3, 6, 31):
+        x = torch.randn(2, size)
+        assert_same(run(x), model(x))
+
+
+def test_a_split_into_another_number_of_parts_is_refused(tmp_path):
+    model, run = exported(
+        lambda x: torch.cat([p + k for k, p in enumerate(x.split(20, 1))], 1), (torch.randn(2, 6),), tmp_path / "m.onnx"
+    )
+    for size in (1, 19, 20, 21, 50):
+        x = torch.randn(2, size)
+        if size <= 20:
+            assert_same(run(x), model(x))
+        else:
+            with pytest.raises(Exception, match=r"part|at most"):
+                run(x)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_a_recurrent_layer_refuses_nothing_instead_of_ending_the_process(kind, tmp_path):
+    layer = getattr(torch.nn, kind)(3, 4, batch_first=True)
+    model, run = exported(layer, (torch.randn(2, 5, 3),), tmp_path / "m.onnx")
+    x = torch.randn(1, 1, 3)
+    with torch.no_grad():
+        assert_same(run(x), model(x))
+    for shape in ((0, 5, 3), (2, 0, 3)):
+        with pytest.raises(Exception, match="at least 1"):
+            run(torch.randn(shape))
+
+
+def test_the_mean_of_an_empty_selection_is_nan(tmp_path):
+    model, run = exported(
+        lambda x: (x[x > 0].mean(), x[x[:, 0] > 0].mean(0)), (torch.randn(4, 3),), tmp_path / "m.onnx"
+    )
+    for x in (torch.randn(5, 3), -torch.ones(2, 3)):
+        assert_same(run(x), model(x))
+
+
+def test_grouped_queries_with_free_heads(tmp_path):
+    model, run = exported(
+        lambda q, k: F.scaled_dot_product_attention(q, k, k, enable_gqa=True),
+        (torch.randn(2, 8, 5, 4), torch.randn(2, 2, 5, 4)),
+        tmp_path / "m.onnx",
+    )
+    for heads in (2, 4, 8):
+        q, k = torch.randn(1, heads, 3, 4), torch.randn(1, 2, 3, 4)
+        assert_same(run(q, k), model(q, k))
+
+
+ORDERED = {
+    "max": lambda x: x.max(),
+    "max along": lambda x: tuple(x.max(1)),
+    "min along": lambda x: tuple(x.min(1)),
+    "amin": lambda x: x.amin((0, 1)),
+    "aminmax": lambda x: tuple(torch.aminmax(x, dim=1)),
+    "argmax": lambda x: x.argmax(1),
+    "argmin of all": lambda x: x.argmin(),
+    "sort": lambda x: x.sort(1)[0],
+    "topk": lambda x: x.topk(2, 1)[0],
+    "kthvalue": lambda x: x.kthvalue(2, 1)[0],
+    "median along": lambda x: x.median(1)[0],
+    "cummax": lambda x: tuple(x.cummax(1)),
+    "cummin": lambda x: tuple(x.cummin(1)),
+    "norm": lambda x: x.norm(INF, dim=1),
+    "clamp to nan": lambda x: x.clamp(x.flatten()[1], torch.tensor(1.0)),
+    "hypot": lambda x: torch.hypot(x, x.flip(0)),
+}
+
+
+@pytest.mark.parametrize("fn", ORDERED.values(), ids=ORDERED)
+def test_nan_counts_as_in_pytorch(fn, tmp_path):
+    model, run = exported(fn, (torch.randn(3, 5),), tmp_path / "m.onnx")
+    x = torch.tensor([[1, NAN, 2, -1, 0], [INF, -INF, 0, 1, NAN], [NAN] * 5, [3, 1, 2, 5, 4], [-INF] * 5])
+    assert_same(run(x), model(x))
+
+
+INTEGERS = {
+    "floor division": lambda x, y: x // y,
+    "remainder": lambda x, y: x % y,
+    "fmod": lambda x, y: torch.fmod(x, y),
+    "truncated": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "power": lambda x, y: x ** y.abs(),
+    "by a number": lambda x, y: x // 3 + y,
+    "beyond the type": lambda x, y: (x < 300) & (y > -200),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16, torch.int32, torch.int64])
+@pytest.mark.parametrize("fn", INTEGERS.values(), ids=INTEGERS)
+def test_integers_at_the_end_of_their_range(fn, dtype, tmp_path):
+    model, run = exported(
+        fn, (torch.tensor([5, 7, 3], dtype=dtype), torch.tensor([2, 3, 4], dtype=dtype)), tmp_path / "m.onnx"
+    )
+    low, high = torch.iinfo(dtype).min, torch.iinfo(dtype).max
+    x = torch.tensor([low, low + 1, high - 1, high, 7, 0], dtype=dtype)
+    for divisor in (3, 7, *((-3,) if low < 0 else ())):
+        y = torch.full_like(x, divisor)
+        assert_same(run(x, y), model(x, y))
+
+
+def test_a_number_that_must_be_constant_names_the_sizes_behind_it(tmp_path):
+    model = Wrap(lambda x: F.conv2d(x, torch.ones(x.shape[1], 1, 3, 3), groups=x.shape[1])).eval()
+    with pytest.raises(fairlead.Unsupported, match="must be constant, it is") as caught:
+        fairlead.export(model, (torch.randn(2, 3, 9, 9),), tmp_path / "m.onnx")
+    (detail,) = [d for d in caught.value.details if d["kind"] == "must be constant"]
+    assert len(detail["values"]) == 1
+    assert detail["values"][0] in detail["why"]
+
+
+class Small(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 4)
+
+    def forward(self, x):
+        return self.linear(x).relu()
+
+
+class Around(torch.nn.Module):
+    def __init__(self, inner):
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x):
+        return self.inner(x) + 1
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [torch.jit.script, lambda m: torch.jit.trace(m, torch.randn(2, 3)), lambda m: Around(torch.jit.script(m))],
+    ids=["scripted", "traced", "inside"],
+)
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*")
+def test_scripted_and_traced_modules_are_recorded_by_running_them(wrap, tmp_path):
+    model, run = exported(wrap(Small().eval()), (torch.randn(2, 3),), tmp_path / "m.onnx")
+    x = torch.randn(7, 3)
+    with torch.no_grad():
+        assert_same(run(x), model(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
+def test_wide_unsigned_integers(dtype, tmp_path):
+    model, run = exported(lambda x: (x.float() * 2, x), (torch.arange(6).reshape(2, 3).to(dtype),), tmp_path / "m.onnx")
+    x = torch.arange(8).reshape(2, 4).to(dtype)
+    assert_same(run(x), model(x))
+
+
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+@pytest.mark.parametrize("fn", ["in", "out"])
+def test_floats_of_eight_bits(dtype, fn, tmp_path):
+    model = Wrap((lambda x: x.float() * 2) if fn == "in" else (lambda x: x.to(dtype))).eval()
+    x = torch.randn(2, 3)
+    result = fairlead.export(model, (x.to(dtype) if fn == "in" else x,), tmp_path / "m.onnx")
+    assert result.discrepancies
+
+
+def test_conjugated_tensors(tmp_path):
+    pair = torch.complex(torch.randn(2, 3), torch.randn(2, 3))
+    for fn, x in ((lambda z: z.conj(), pair), (lambda z: z * 2, pair.conj()), (lambda z: z.conj().imag, pair)):
+        assert fairlead.export(Wrap(fn).eval(), (x,), tmp_path / "m.onnx").discrepancies
