@@ -21,6 +21,7 @@ from fairlead.exported_program import ProgramExport, check_tracer, is_program
 from fairlead.fixes import Fixes, places_of, reason_of
 from fairlead.inputs import Call, base_call, constants, normalise, resized
 from fairlead.leaves import get_leaf_tensors, output_names
+from fairlead.record.outside import refuse_outside
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.record.state import ModelState
 from fairlead.report.failure import explain
@@ -117,7 +118,7 @@ def export(
     external_data: "auto", "always" or "never".
     verify: run the file in ONNX Runtime and compare with eager at sizes that were never probed.
     strict: an assumption (a value the model read and that never varied) is an error.
-    tolerance: largest difference allowed, scaled by max(1, |eager|); None: 1e-4 for float32, by dtype.
+    tolerance: largest difference allowed, in proportion to an output's largest value; None: 1e-4 for float32, by dtype.
     allow_random: outputs that differ from run to run, because the model draws random numbers, are no error: the file
         draws anew at each run, and of such outputs only shapes and types are checked.
     max_size: the largest size of a symbol of the contract, {"sequence": 2048}: a bound for the contract and for formats
@@ -382,6 +383,11 @@ class _Export(Solving, Boundaries):
         if self.options["verify"]:
             with self.progress.stage("verify", f"verifying in {self.runtime} at sizes never probed"):
                 rows = self.verify(contract, [self.call] + [c for c in calls if c is not self.call])
+            self.refuse_assumptions(contract)  # it found what the model remembers
+        else:
+            refuse_outside(
+                self.session, self.call, probed.runs[0], self.tensors_at(probed.sizes_at(probed.run_values[0]))
+            )
         record = record_of(self.model, contract, rows, probed)
         self.note_checked(contract, record.text)
         if self.final:
@@ -561,12 +567,13 @@ class _Export(Solving, Boundaries):
                 }
             )  # fmt: skip
         contract.assumptions = merged(program.assumptions)
+        contract.computed_in = list(program.output_precision)
         contract.ignored = list(program.ignored_inputs)
         contract.written = list(program.written_inputs)
         contract.notes += [
             f"{path} = {value!r} is built into the file"
             for path, value in constants(self.call.named)
-            if isinstance(value, str)
+            if isinstance(value, (str, bool, int, float))
         ]
         contract.notes += [*self.options["notes"], *self.own_notes()]
         self.branching.describe(contract, program.input_shapes)
@@ -584,7 +591,7 @@ class _Export(Solving, Boundaries):
     def refuse_assumptions(self, contract: Contract) -> None:
         if not self.options["strict"]:
             return
-        reads = [a for a in contract.assumptions if a["kind"] == "read"]
+        reads = [a for a in contract.assumptions if a["kind"] in ("read", "state")]
         if reads:
             text = "; ".join(f"{a['what']} (in {a['module'] or 'the model'} at {a['source']})" for a in reads)
             error = _core.Diverged(

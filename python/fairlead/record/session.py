@@ -17,6 +17,7 @@ from fairlead.record.indexing import CANONICAL
 from fairlead.record.operators import Kept, define, kept_functions
 from fairlead.record.state import ModelState
 from fairlead.record.switches import tracing_switches
+from fairlead.record.threads import recorded_threads
 
 DTYPES = {getattr(torch, name): name for name in (
     "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool", "float16", "float64", "uint32", "uint64",
@@ -154,6 +155,11 @@ class RecordingSession:
     def __exit__(self, *exc):
         return self._stack.__exit__(*exc)
 
+    @contextlib.contextmanager
+    def modes(self):
+        with _Dispatch(self), _Functions(self):
+            yield
+
     def run(self, args: tuple, kwargs: dict, reference: int = -1, keep: bool = False) -> Outcome:
         """Runs the model once and records it. Errors of the model are an outcome, not an exception."""
         inputs = list(get_leaf_tensors((list(args), kwargs)).values())
@@ -164,7 +170,7 @@ class RecordingSession:
         after = modules.register_module_forward_hook(lambda module, _, out: core.leave(), always_call=True)
         try:
             try:
-                with _Dispatch(self), _Functions(self):
+                with recorded_threads(self.modes):
                     outputs = self.model(*args, **kwargs)
             except _core.FairleadError:
                 raise
