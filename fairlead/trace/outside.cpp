@@ -84,6 +84,7 @@ class Outside {
     }
     if (same_sizes && (bytes == 0 || std::memcmp(a.data, b.data, bytes) == 0)) return;
     add(op, "a tensor " + std::string(dtype_name(fact.dtype)) + "[" + shape + "]");
+    found_.back().is_float = is_float(fact.dtype) || is_complex(fact.dtype);
   }
 
   // Sizes that data decided are numbers that may be handed on.

@@ -10,6 +10,8 @@ namespace fairlead {
 
 struct FromOutside {
   std::size_t op = 0;  // the first operator that takes it
+  bool is_float =
+      false;           // a tensor of floats: no expression of sizes and integers read explains it
   std::string what;    // "a tensor float32[3, 5]", "the number 0.5 (0.25 with other values)"
   std::string place;   // "aten.mul.Tensor in encoder at model.py:12"
   std::string source;  // "model.py:12"

@@ -101,7 +101,7 @@ void init_record(nb::module_& m) {
           [](const Recorder& r, int a, int b) {
             nb::list rows;
             for (const FromOutside& f : follows_from_outside(r.vocabulary(), r.run(a), r.run(b))) {
-              rows.append(nb::make_tuple(f.what, f.place, f.source));
+              rows.append(nb::make_tuple(f.what, f.place, f.source, f.is_float));
             }
             return rows;
           },

@@ -223,7 +223,8 @@ def test_a_value_that_the_check_finds_to_vary_is_named_as_the_likely_cause(tmp_p
     text = refusal(fairlead.Discrepancy, Fn(scaled), (torch.rand(3, 4) + 1,), tmp_path)
     assert text.startswith("[verify] Expected ONNX Runtime to agree with eager, but output output differs by ")
     assert f"from a tensor in every run and may go by it at {line_of(scaled, 'item()')}" in text
-    assert text.endswith(f"that assumption may be wrong. No file was written under {tmp_path / 'model.onnx'}.")
+    assert f"that assumption may be wrong. No file was written under {tmp_path / 'model.onnx'}." in text
+    assert f"The first operator that differs is aten.mul.Tensor at {line_of(scaled, 'item()')}: " in text
 
 
 # ---- an integer that nothing explains ------------------------------------------------------------------
@@ -288,7 +289,8 @@ def test_a_wrong_result_names_output_sizes_and_difference_and_an_older_file_stay
         "[verify] Expected ONNX Runtime to agree with eager, but output moved differs by 0.5 (scaled), more "
         ""
         "than 0.0001 "
-        f"at batch = 8. No file was written under {tmp_path / 'model.onnx'}."
+        f"at batch = 8. No file was written under {tmp_path / 'model.onnx'}. The first operator that differs is "
+        f"aten.add.Tensor at {line_of(TwoOutputs.forward, 'x * 0.5')}: differs by 0.5 (scaled), more than 0.0001."
     )
 
 
