@@ -41,39 +41,40 @@ class Scale {
     }
     const auto largest = static_cast<double>(*std::max_element(lanes, lanes + kLanes));
     if (largest < kLeastFill) {
-      has_below_ = has_below_ || count > 0;
-      below_ = std::max(below_, largest);
+      has_other_ = has_other_ || count > 0;
+      other_ = std::max(other_, largest);
       return;
     }
     for (std::size_t i = 0; i < count; ++i) {  // one by one: few outputs have such values
-      const double size = std::fabs(static_cast<double>(values[i]));
-      if (!std::isfinite(size)) continue;
-      has_below_ = has_below_ || size < kLeastFill;
-      double& of = size < kLeastFill ? below_ : by_exponent_[std::ilogb(size)];
-      of = std::max(of, size);
+      const auto value = static_cast<double>(values[i]);
+      if (!std::isfinite(value)) continue;
+      const bool fills = value <= -kLeastFill;
+      has_other_ = has_other_ || !fills;
+      double& of = fills ? fills_[std::ilogb(value)] : other_;
+      of = std::max(of, std::fabs(value));
     }
   }
 
   [[nodiscard]] double find(double smallest) {
-    while (!by_exponent_.empty()) {
-      const auto top = std::prev(by_exponent_.end());
-      const bool alone = top == by_exponent_.begin();
-      const double next = alone ? below_ : std::prev(top)->second;
-      if ((alone && !has_below_) || next * kFillRatio >= std::ldexp(1.0, top->first)) {
-        return top->second;
+    while (!fills_.empty()) {
+      const auto top = std::prev(fills_.end());
+      const bool alone = top == fills_.begin();
+      const double rest = std::max(other_, alone ? 0 : std::prev(top)->second);
+      if ((alone && !has_other_) || rest * kFillRatio >= std::ldexp(1.0, top->first)) {
+        return std::max(rest, top->second);
       }
-      smallest = 1;  // a mask that leaves nothing but zeros is judged as those are: by themselves
-      by_exponent_.erase(top);
+      smallest = 1;  // of what a mask leaves nothing may be known but zeros
+      fills_.erase(top);
     }
-    return below_ > 0 ? below_ : smallest;
+    return std::max(other_, smallest);
   }
 
  private:
   static constexpr double kLeastFill = 1000;
   static constexpr double kFillRatio = 32;
-  double below_ = 0;                   // the largest under kLeastFill
-  bool has_below_ = false;             // there is one, be it zero
-  std::map<int, double> by_exponent_;  // the largest of each power of two from there on
+  double other_ = 0;             // the largest that fills no mask
+  bool has_other_ = false;       // there is one, be it zero
+  std::map<int, double> fills_;  // what may fill one: the largest of each power of two
 };
 
 class Comparer {

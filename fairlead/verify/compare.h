@@ -29,9 +29,9 @@ struct Comparison {
 
 // The scale of floats is the largest finite |expected|: rounding is in proportion to the terms of a
 // sum, so small values beside large ones carry the error of the large ones, and an output that is
-// small as a whole is judged as strictly as one that is large. What fills a mask (values of one
-// power of two, over a thousand and 32 times all others) sets no scale. Where all is zero it is the
-// smallest normal number; integers have 1.
+// small as a whole is judged as strictly as one that is large. What fills a mask (negative values
+// of one power of two, beyond a thousand and 32 times all others) sets no scale; 1 is the least
+// then. Where all is zero it is the smallest normal number; integers have 1.
 //
 // Both buffers hold elements of `dtype`, contiguous, of any alignment. Complex numbers are compared
 // part by part, low-precision floats as float32, bools as zero or not. Throws Error(kInvalidInput)

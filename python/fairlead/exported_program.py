@@ -125,6 +125,7 @@ def dims_to_vary(job) -> tuple[list[list[str]], list[list[tuple]]]:
             shapes.append([varies(leaf, axis, *dim) for axis, dim in enumerate(dims)])
         return shapes, asked
     with RecordingSession(job.model) as session:
+        session.follows_functions = True
         probed = job.probe(session, job.calls)
     return [["" if text.isdigit() else text for text in shape] for shape in probed.shapes], asked
 

@@ -21,6 +21,7 @@ from fairlead.exported_program import ProgramExport, check_tracer, is_program
 from fairlead.fixes import Fixes, places_of, reason_of
 from fairlead.inputs import Call, base_call, constants, normalise, resized
 from fairlead.leaves import get_leaf_tensors, output_names
+from fairlead.record.control_flow import ControlFlow
 from fairlead.record.outside import refuse_outside
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.record.state import ModelState
@@ -142,7 +143,14 @@ def export(
     if target is not _Export and tracer == "torch.export":  # the program itself is what is asked for
         return target(model, inputs, path, options, Progress(show), method="torch.export").run()
     job = target(model, inputs, path, options, Progress(show))
-    return job.run_program(model) if tracer == "torch.export" else job.run()
+    if tracer == "torch.export":
+        return job.run_program(model)
+    try:
+        return job.run()
+    except ControlFlow:  # torch.cond and its like, which the other tracer keeps
+        if target is _Export:
+            return _Export(model, inputs, path, options, Progress(show)).run_program(model)
+        return target(model, inputs, path, options, Progress(show), method="torch.export").run()
 
 
 def target_of(path: Any) -> type[_Export]:
@@ -182,6 +190,7 @@ class _Export(Solving, Boundaries):
         self.probed = self.session = None
         self.answers: dict[tuple, tuple] = {}  # sizes and reference run -> what came of it
         self.first_outputs = None
+        self.numbers: list[tuple[str, Any]] = []  # that forward returns beside tensors
         self.looked_at = Runs([], [])  # the runs that were solved last
         self.flags = True  # the model is told that it is traced
         self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
@@ -254,6 +263,9 @@ class _Export(Solving, Boundaries):
         if not isinstance(error, (_core.Diverged, _core.Unsolved, _core.Discrepancy)):
             return False
         self.keeps_probed = self.several
+        if getattr(error, "other_values", None) and self.fixes.solve_for(error):  # changes no dimension
+            self.solved = None
+            return True
         if self.options["dynamic_shapes"] is not None or self.options["strict"] or not self.learn(error):
             return False
         self.solved = None
@@ -451,6 +463,7 @@ class _Export(Solving, Boundaries):
     def note_outputs(self, outputs: Any) -> None:
         """Told the outputs of the first run."""
         self.first_outputs = list(get_leaf_tensors(outputs))
+        self.numbers = [(path, value) for path, value in constants(outputs) if isinstance(value, (int, float, complex))]
 
     def make(self, program, contract: Contract):
         """The staged file: with `path`, `add_metadata`, `commit`, `discard` and its sizes in bytes."""
@@ -575,6 +588,11 @@ class _Export(Solving, Boundaries):
             for path, value in constants(self.call.named)
             if isinstance(value, (str, bool, int, float))
         ]
+        contract.notes += [
+            f"forward also returns {path} = {value!r} at the example: a number, and no output of the file"
+            for path, value in self.numbers
+            if self.suffix == ".onnx"
+        ]
         contract.notes += [*self.options["notes"], *self.own_notes()]
         self.branching.describe(contract, program.input_shapes)
         return contract
@@ -591,7 +609,7 @@ class _Export(Solving, Boundaries):
     def refuse_assumptions(self, contract: Contract) -> None:
         if not self.options["strict"]:
             return
-        reads = [a for a in contract.assumptions if a["kind"] in ("read", "state")]
+        reads = [a for a in contract.assumptions if a["kind"] in ("read", "state", "values")]
         if reads:
             text = "; ".join(f"{a['what']} (in {a['module'] or 'the model'} at {a['source']})" for a in reads)
             error = _core.Diverged(

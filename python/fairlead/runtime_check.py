@@ -96,8 +96,15 @@ def tolerance_for(dtype: torch.dtype, computed_in: str = "") -> float:
     return max(own, TOLERANCE.get(getattr(torch, computed_in, dtype), 0.0)) if own and computed_in else own
 
 
-def difference(want: torch.Tensor, value: Any, tolerance: float | None, computed_in: str = "") -> Difference:
-    """The values of two tensors of the same shape and type."""
+def precision(dtype: torch.dtype) -> float:
+    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+
+
+def difference(
+    want: torch.Tensor, value: Any, tolerance: float | None, computed_in: str = "", scale: float = 0.0
+) -> Difference:
+    """The values of two tensors of the same shape and type. `scale` is that of the output in general: where all of it
+    is small here (a sigmoid far out), what is below a rounding step of that is no difference."""
     want = (torch.view_as_real(want) if want.is_complex() else want).detach().contiguous()
     limit = tolerance if tolerance is not None else tolerance_for(want.dtype, computed_in)
     if want.numel() == 0:
@@ -113,6 +120,8 @@ def difference(want: torch.Tensor, value: Any, tolerance: float | None, computed
     elif found.differing:
         problem = f"{found.differing} of {found.count} {dtype} values differ"
         scaled = max(scaled, 1.0)
+    elif scaled > limit and found.max_abs <= min(limit, precision(want.dtype)) * scale:
+        scaled = found.max_abs / scale
     elif scaled > limit:
         problem = f"differs by {scaled:.3g} (scaled), more than {limit:g}"
     return Difference(found.max_abs, scaled, found.scale, limit, problem, not_finite)
@@ -127,7 +136,7 @@ def same_sizes(got: Sequence[int], want: Sequence[int], drawn: Sequence[int]) ->
 
 def compare(
     names: list[str], expected: list[torch.Tensor], got: list, tolerance: float | None,
-    drawn: Mapping[str, Sequence[int]] | None = None, computed_in: Sequence[str] = (),
+    drawn: Mapping[str, Sequence[int]] | None = None, computed_in: Sequence[str] = (), scales: Sequence[float] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """One row: the worst difference over the outputs, and what is wrong where something is. Of outputs that are drawn
     anew at each run the types and sizes alone; the axes given with them have no size of their own. `computed_in` is the
@@ -149,7 +158,7 @@ def compare(
             return row | {"ok": False, "scaled": math.inf, "abs": math.inf, "output": name, "problem": problem}
         if want.numel() == 0 or name in drawn:
             continue
-        found = difference(want, value, tolerance, computed_in[k] if computed_in else "")
+        found = difference(want, value, tolerance, computed_in[k] if computed_in else "", scales[k] if scales else 0.0)
         figures = {"abs": found.abs, "scaled": found.scaled, "output": name, "tolerance": found.limit,
                    "scale": found.scale, "not_finite": found.not_finite}  # fmt: skip
         if found.problem:

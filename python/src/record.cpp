@@ -110,6 +110,11 @@ void init_record(nb::module_& m) {
            [](const Recorder& r, int run) { return takes_from_outside(r.run(run)); })
       .def("same_numbers",
            [](const Recorder& r, int a, int b) { return same_numbers(r.run(a), r.run(b)); })
+      .def("source",
+           [](const Recorder& r, int run, std::size_t op) {
+             const Run& found = r.run(run);
+             return op < found.ops.size() ? r.vocabulary().strings[found.ops[op].source] : "";
+           })
       .def("describe", [](const Recorder& r, int run,
                           std::size_t op) { return describe(r.vocabulary(), r.run(run), op); })
       .def("describe_current", &Recorder::describe_current,

@@ -123,9 +123,11 @@ TEST_CASE("What fills a mask sets no scale") {
   CHECK(scale({lowest, 4, 2, lowest}) == 4);
   CHECK(scale({-1e4f, lowest, 4, 2}) == 4);
   CHECK(scale({-1e9f, 0, 0}) == 1);
-  CHECK(scale({5000, 5000}) == 5000);
-  CHECK(scale({4000, 2500, 100}) == 4000);  // a power of two beside it
-  CHECK(scale({1, 1e-12f, 1e-30f}) == 1);   // probabilities
+  CHECK(scale({-1e9f, 1e-6f}) == 1);
+  CHECK(scale({1e9f, 1e-6f}) == 1e9f);  // saturated, not masked
+  CHECK(scale({-5000, -5000}) == 5000);
+  CHECK(scale({-4000, -1500, 100}) == 4000);  // a power of two beside it
+  CHECK(scale({1, 1e-12f, 1e-30f}) == 1);     // probabilities
   CHECK(compare<float>(Dtype::kFloat32, {lowest, 4}, {lowest, 5}).max_scaled == 0.25);
 }
 

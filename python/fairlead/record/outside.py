@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def outside_of(
     session: RecordingSession, call: Call, first: list[torch.Tensor], second: list[torch.Tensor], reference: int
 ) -> list[tuple[str, str, str, bool]]:
-    """(what, operator, line, are floats) of what follows the values without an operator; nothing where a run is another program."""
+    """(what, operator, line, are floats) of what follows the values without an operator; nothing where a run is another
+    program."""
     runs = []
     with session:
         for tensors in (first, second):

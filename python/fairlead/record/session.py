@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairlead import _core
 from fairlead.leaves import get_leaf_tensors
+from fairlead.record.control_flow import register_rules
 from fairlead.record.indexing import CANONICAL
 from fairlead.record.operators import Kept, define, kept_functions
 from fairlead.record.state import ModelState
@@ -136,9 +137,11 @@ class RecordingSession:
         self.roll = roll
         self.flags = flags  # torch's "am I being traced" is yes
         self.muted = False
+        self.follows_functions = False  # torch.cond and its like are run, and not recorded
         if not _KEPT:
             _KEPT.update(kept_functions())
             _KEPT.update(_READS)
+        register_rules(_Dispatch, LIBRARIES)
         self.core = _core.Recorder(torch.Tensor, DTYPES, define, snapshot, list(LIBRARIES))
         self.add = self.core.add
         self.core.set_modules([(module, name) for name, module in model.named_modules()])

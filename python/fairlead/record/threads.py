@@ -72,11 +72,22 @@ def recorded_threads(modes: Callable[[], Any]) -> Iterator[None]:
         if given is None or self.daemon:
             start(self)
             return
-        self.run = _within(given, self.run)
+        target, raised = _within(given, self.run), []
+
+        def run() -> None:  # what a thread raises is printed, at sizes that were only tried too
+            try:
+                target()
+            except BaseException as error:
+                raised.append(error)
+
+        self.run = run
         start(self)
         self.join(PATIENCE)
         if self.is_alive():
             _refuse()
+        for error in raised:
+            if not isinstance(error, Exception):  # another program: the run ends here
+                raise error
 
     ThreadPoolExecutor.submit, threading.Thread.start = submit_recorded, start_recorded
     try:
