@@ -109,6 +109,14 @@ class Fixes:
             self.notes.append(f"the file refuses {probed.symbols[symbol].name} below {smallest}: {reason}")
         return bool(places)
 
+    def lower_maximum(self, probed, symbol: int, largest: int, reason: str) -> bool:
+        sizes = {place: largest * unit for place, unit in units_of(probed, symbol).items()}
+        places = [place for place, size in sizes.items() if self.maximum.get(place, LARGEST) > size]
+        self.maximum.update((place, sizes[place]) for place in places)
+        if places:
+            self.notes.append(f"the file refuses {probed.symbols[symbol].name} above {largest}: {reason}")
+        return bool(places)
+
 
 def places_of(probed, symbol: int) -> list[tuple[int, int]]:
     """(leaf, axis) of the dimensions that are this symbol, or a multiple of it."""

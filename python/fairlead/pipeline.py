@@ -326,6 +326,8 @@ class _Export(Solving, Boundaries):
             and all(self.leave_beyond(k, values[k], reason) for k in blamed)
         ):
             return bool(blamed)
+        if isinstance(error, _core.Diverged) and getattr(error, "far", False) and blamed:
+            return any([self.lower_maximum(k, reason) for k in blamed])
         if isinstance(error, _core.Unsolved):
             blamed = self.unsolved_symbols()
         self.keeps_probed = False

@@ -388,7 +388,7 @@ class Verification:
         smallest = setting.sizes == {s.name: max(1, s.min) for s in symbols}
         below = bool(error.blamed) and all(error.values[k] < symbols[k].tried[0] for k in error.blamed)
         error.smallest = setting.kind == "unseen" and (smallest or below)
-        error.rows, error.at = self.rows, setting.tensors
+        error.rows, error.at, error.far = self.rows, setting.tensors, setting.far
         raise error
 
     def blamed(self, setting: Setting, fails: Callable[[Setting], bool]) -> list[int]:

@@ -48,6 +48,6 @@ def refusal(operator: Any, libraries: tuple[str, ...]) -> ControlFlow:
         frame = frame.f_back
     name = operator.name().removesuffix("_impl")
     return ControlFlow(
-        f"[record] Expected operators that run once, got torch.{name}{place}, which takes functions and may run either of "
-        'them. Export with tracer="torch.export".'
+        f"[record] Expected operators that run once, got torch.{name}{place}, which takes functions and may run either "
+        'of them. Export with tracer="torch.export".'
     )
