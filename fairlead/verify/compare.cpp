@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
 #include <string>
 #include <type_traits>
 
@@ -21,10 +22,66 @@ namespace {
 constexpr std::size_t kChunk = 1024;
 constexpr std::size_t kLanes = 16;
 
+// Finds the scale of the values that are expected.
+class Scale {
+ public:
+  template <typename T>
+  void add(const T* values, std::size_t count) {
+    T lanes[kLanes] = {};
+    const std::size_t whole = count / kLanes * kLanes;
+    for (std::size_t i = 0; i < whole; i += kLanes) {
+      for (std::size_t l = 0; l < kLanes; ++l) {
+        const T size = std::fabs(values[i + l]);
+        lanes[l] = size > lanes[l] ? size : lanes[l];
+      }
+    }
+    for (std::size_t i = whole; i < count; ++i) {
+      const T size = std::fabs(values[i]);
+      lanes[0] = size > lanes[0] ? size : lanes[0];
+    }
+    const auto largest = static_cast<double>(*std::max_element(lanes, lanes + kLanes));
+    if (largest < kLeastFill) {
+      has_other_ = has_other_ || count > 0;
+      other_ = std::max(other_, largest);
+      return;
+    }
+    for (std::size_t i = 0; i < count; ++i) {  // one by one: few outputs have such values
+      const auto value = static_cast<double>(values[i]);
+      if (!std::isfinite(value)) continue;
+      const bool fills = value <= -kLeastFill;
+      has_other_ = has_other_ || !fills;
+      double& of = fills ? fills_[std::ilogb(value)] : other_;
+      of = std::max(of, std::fabs(value));
+    }
+  }
+
+  [[nodiscard]] double find(double smallest) {
+    while (!fills_.empty()) {
+      const auto top = std::prev(fills_.end());
+      const bool alone = top == fills_.begin();
+      const double rest = std::max(other_, alone ? 0 : std::prev(top)->second);
+      if ((alone && !has_other_) || rest * kFillRatio >= std::ldexp(1.0, top->first)) {
+        return std::max(rest, top->second);
+      }
+      smallest = 1;  // of what a mask leaves nothing may be known but zeros
+      fills_.erase(top);
+    }
+    return std::max(other_, smallest);
+  }
+
+ private:
+  static constexpr double kLeastFill = 1000;
+  static constexpr double kFillRatio = 32;
+  double other_ = 0;             // the largest that fills no mask
+  bool has_other_ = false;       // there is one, be it zero
+  std::map<int, double> fills_;  // what may fill one: the largest of each power of two
+};
+
 class Comparer {
  public:
-  explicit Comparer(std::span<const double> thresholds) : thresholds_(thresholds) {
+  Comparer(std::span<const double> thresholds, double scale) : thresholds_(thresholds) {
     result_.over.assign(thresholds.size(), 0);
+    result_.scale = scale;
   }
 
   template <typename T>
@@ -64,13 +121,14 @@ class Comparer {
   template <typename T>
   bool add_finite(const T* expected, const T* got, std::size_t count) {
     T difference[kChunk];
+    const T scale = static_cast<T>(result_.scale);
     T abs[kLanes] = {}, scaled[kLanes] = {}, rel[kLanes] = {}, total[kLanes] = {};
     const std::size_t whole = count / kLanes * kLanes;
     for (std::size_t i = 0; i < whole; i += kLanes) {
       for (std::size_t l = 0; l < kLanes; ++l) {
         const T size = std::fabs(expected[i + l]);
         const T d = std::fabs(got[i + l] - expected[i + l]);
-        const T s = d / (size > T(1) ? size : T(1));
+        const T s = d / (size > scale ? size : scale);
         const T r = d / (size + T(1e-3));
         difference[i + l] = d;
         total[l] += d;  // at most kChunk / kLanes terms, so the rounding does not add up
@@ -84,7 +142,7 @@ class Comparer {
       difference[i] = std::fabs(got[i] - expected[i]);
       total[0] += difference[i];
       abs[0] = std::max(abs[0], difference[i]);
-      scaled[0] = std::max(scaled[0], difference[i] / std::max(size, T(1)));
+      scaled[0] = std::max(scaled[0], difference[i] / std::max(size, scale));
       rel[0] = std::max(rel[0], difference[i] / (size + T(1e-3)));
     }
     // The sums show what the maxima hide: comparing with NaN is always false.
@@ -128,7 +186,7 @@ class Comparer {
 
   void add_difference(double difference, double size, std::size_t index) {
     result_.sum_abs += difference;
-    take_max(result_.max_scaled, difference / std::max(size, 1.0));
+    take_max(result_.max_scaled, difference / std::max(size, result_.scale));
     take_max(result_.max_rel, difference / (size + 1e-3));
     if (difference > result_.max_abs) {
       result_.max_abs = difference;
@@ -168,25 +226,11 @@ void in_chunks(std::span<const std::byte> expected, std::span<const std::byte> g
   }
 }
 
-}  // namespace
-
-Comparison compare_buffers(Dtype dtype, std::span<const std::byte> expected,
-                           std::span<const std::byte> got, std::span<const double> thresholds) {
-  if (expected.size() != got.size() || expected.size() % dtype_size(dtype) != 0) {
-    throw Error(ErrorCode::kInvalidInput,
-                "[compare_buffers] Expected two buffers of the same whole number of " +
-                    std::string(dtype_name(dtype)) + " elements, got " +
-                    std::to_string(expected.size()) + " and " + std::to_string(got.size()) +
-                    " bytes.");
-  }
-  Comparer comparer(thresholds);
+// Chunks of elements of `dtype`, as floats or as integers.
+template <typename Floats, typename Integers>
+void for_chunks(Dtype dtype, std::span<const std::byte> expected, std::span<const std::byte> got,
+                Floats floats, Integers integers) {
   const auto same = [](auto value) { return value; };
-  const auto floats = [&](const auto* a, const auto* b, std::size_t n) {
-    comparer.add_floats(a, b, n);
-  };
-  const auto integers = [&](const auto* a, const auto* b, std::size_t n) {
-    comparer.add_integers(a, b, n);
-  };
   const auto float8 = [&](Dtype type) {
     const std::span<const float, 256> table = float8_values(type);
     in_chunks<std::uint8_t, float>(
@@ -245,6 +289,32 @@ Comparison compare_buffers(Dtype dtype, std::span<const std::byte> expected,
       in_chunks<std::uint8_t, std::uint8_t>(expected, got, is_set, integers);
       break;
   }
+}
+
+}  // namespace
+
+Comparison compare_buffers(Dtype dtype, std::span<const std::byte> expected,
+                           std::span<const std::byte> got, std::span<const double> thresholds) {
+  if (expected.size() != got.size() || expected.size() % dtype_size(dtype) != 0) {
+    throw Error(ErrorCode::kInvalidInput,
+                "[compare_buffers] Expected two buffers of the same whole number of " +
+                    std::string(dtype_name(dtype)) + " elements, got " +
+                    std::to_string(expected.size()) + " and " + std::to_string(got.size()) +
+                    " bytes.");
+  }
+  Scale scale;
+  const bool exact = !is_float(dtype) && !is_complex(dtype);
+  if (!exact) {
+    for_chunks(
+        dtype, expected, expected,
+        [&](const auto* values, const auto*, std::size_t n) { scale.add(values, n); },
+        [](const auto*, const auto*, std::size_t) {});
+  }
+  Comparer comparer(thresholds, exact ? 1 : scale.find(std::numeric_limits<float>::min()));
+  for_chunks(
+      dtype, expected, got,
+      [&](const auto* a, const auto* b, std::size_t n) { comparer.add_floats(a, b, n); },
+      [&](const auto* a, const auto* b, std::size_t n) { comparer.add_integers(a, b, n); });
   return comparer.finish(is_complex(dtype) ? 2 : 1);
 }
 

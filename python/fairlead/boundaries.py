@@ -40,6 +40,12 @@ class Boundaries:
             self.keeps_probed = False
         return self.fixes.raise_minimum(self.probed, k, least, reason, note)
 
+    def lower_maximum(self, k: int, reason: str) -> bool:
+        """Symbol k is at most what ran: far beyond it the model executes another program, which has no one boundary."""
+        most = self.probed.symbols[k].tried[-1]
+        self.probed.bound(k, 1, most)
+        return self.fixes.lower_maximum(self.probed, k, most, reason)
+
     def leave_beyond(self, k: int, size: int, reason: str) -> bool:
         """Symbol k ran at other sizes than this one, where the model executes another program: the boundary is found.
         False where it lies between sizes that ran, or was found before."""

@@ -84,7 +84,7 @@ def export_checkpoint(
 
     task: a name of Transformers' pipelines; None finds it out.
     formats: "onnx", "pt2", "pte". dtype: of the weights, "float32", "float16", "bfloat16" or "float64".
-    tolerance: largest difference allowed, scaled by max(1, |eager|); None: 5e-3 for float32, by dtype.
+    tolerance: largest difference allowed, in proportion to an output's largest value; None: 5e-3 for float32, by dtype.
     allow_random: outputs that differ from run to run are no error; see fairlead.export.
     max_size: the largest size of a symbol, {"sequence": 2048}, in every part that has it.
     layout: "flat", or "transformers.js" for .onnx files in onnx/ with the names that it expects.

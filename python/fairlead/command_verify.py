@@ -16,7 +16,9 @@ from fairlead.printing import heading, progress, say, style, table
 @click.option("--task", default=None, help="Of the checkpoint; by default as it was exported.")
 @click.option("--config", "config", multiple=True, metavar="KEY=VALUE", help="As for export. Repeat it.")
 @click.option("--inputs", "inputs", multiple=True, metavar="[NAME=]DTYPE[SIZES]", help="As for export. Repeat it.")
-@click.option("--tolerance", type=float, default=None, help="Largest difference, scaled by max(1, |value|).")
+@click.option(
+    "--tolerance", type=float, default=None, help="Largest difference, in proportion to an output's largest value."
+)
 @click.option("--trust-remote-code", is_flag=True, help="Run Python that lies in the checkpoint. Read it first.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")

@@ -88,7 +88,10 @@ for command in (completion, generate, inspect, report, sweep, verify):
 @click.option("--no-verify", is_flag=True, help="Do not run the file in ONNX Runtime.")
 @click.option("--trust-remote-code", is_flag=True, help="Run Python that lies in the checkpoint. Read it first.")
 @click.option(
-    "--tolerance", type=float, default=None, help="Largest difference from PyTorch, scaled by max(1, |value|)."
+    "--tolerance",
+    type=float,
+    default=None,
+    help="Largest difference from PyTorch, in proportion to an output's largest value.",
 )
 @click.option(
     "--allow-random", is_flag=True,
@@ -173,7 +176,7 @@ def print_differences(rows_of: dict[str, list[dict]]) -> None:
     for name, found in rows_of.items():
         for row in found:
             at = ", ".join(f"{k} = {v}" for k, v in row["sizes"].items())
-            words = {"example": "the example", "call": "an example"}.get(row["kind"], "")
+            words = {"example": "the example", "call": "an example", "values": "other values"}.get(row["kind"], "")
             at = " with ".join(word for word in (words, at) if word)
             where = f"in {row['output']}" if row["scaled"] else ""
             rows.append((*([name] if len(rows_of) > 1 else []), at, f"{row['scaled']:.1e}", where))

@@ -18,6 +18,8 @@ class Contract:
     ignored: list[str] = field(default_factory=list)
     written: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    required: list[str] = field(default_factory=list)  # of sizes and values that were read: the file stops otherwise
+    computed_in: list[str] = field(default_factory=list)  # by output: the lowest precision that went into it
     drawn: dict[str, list[int]] = field(default_factory=dict)  # output drawn at each run -> axes of drawn sizes
     verified: str = "not verified"
     proven: bool = False  # a tracer proved that the program is the same at every size

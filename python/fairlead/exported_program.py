@@ -132,6 +132,7 @@ def dims_to_vary(job) -> tuple[list[list[str]], list[list[tuple]]]:
             shapes.append([varies(leaf, axis, *dim) for axis, dim in enumerate(dims)])
         return shapes, asked
     with RecordingSession(job.model) as session:
+        session.follows_functions = True
         probed = job.probe(session, job.calls)
     return [["" if text.isdigit() else text for text in shape] for shape in probed.shapes], asked
 
@@ -193,6 +194,9 @@ class ProgramCall:
 
     def tensor(self, name: str) -> torch.Tensor:
         return self.tensors[self.names.index(name)]
+
+    def of_own_classes(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        return tensors
 
     def with_tensors(self, tensors: list[torch.Tensor]) -> tuple[tuple, dict]:
         leaves = list(self.leaves)

@@ -29,11 +29,15 @@ class Fixes:
     only: dict[tuple[int, int], tuple[str, int]] = field(default_factory=dict)  # (leaf, axis) -> symbol, its one size
     notes: list[str] = field(default_factory=list)
     wrong: list[Wrong] = field(default_factory=list)  # settings to be solved for as well
+    calls: list[list] = field(default_factory=list)  # tensors with other values: runs to be solved for as well
     given_up: list[list[int]] = field(default_factory=list)  # those whose integers nothing explains
 
     def solve_for(self, error: Exception) -> bool:
         """A setting at which the file was wrong joins the runs, once; wrong there again, it is a discrepancy."""
         values = getattr(error, "values", [])
+        if getattr(error, "other_values", None) and not self.calls:
+            self.calls.append(error.other_values)
+            return True
         if not values or values in self.given_up or any(w.values == values for w in self.wrong):
             return False
         self.wrong.append(Wrong(values, error.blamed, error.smallest, reason_of(error)))
@@ -103,6 +107,14 @@ class Fixes:
         self.minimum.update((place, sizes[place]) for place in places)
         if places and note:
             self.notes.append(f"the file refuses {probed.symbols[symbol].name} below {smallest}: {reason}")
+        return bool(places)
+
+    def lower_maximum(self, probed, symbol: int, largest: int, reason: str) -> bool:
+        sizes = {place: largest * unit for place, unit in units_of(probed, symbol).items()}
+        places = [place for place, size in sizes.items() if self.maximum.get(place, LARGEST) > size]
+        self.maximum.update((place, sizes[place]) for place in places)
+        if places:
+            self.notes.append(f"the file refuses {probed.symbols[symbol].name} above {largest}: {reason}")
         return bool(places)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -23,6 +23,7 @@ class Call:
     names: list[str]
     tensors: list[torch.Tensor]
     positional: list[str]  # parameter names of `args`
+    classes: list[type] = field(default_factory=list)  # of the tensors, where one is of a class of its own
 
     @property
     def named(self) -> dict:
@@ -41,10 +42,16 @@ class Call:
         both = replace_leaf_tensors(self.named, tensors)
         return tuple(both[name] for name in self.positional), {k: both[k] for k in self.kwargs}
 
+    def of_own_classes(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        """As the user gave them; recorded are plain tensors, of the same storage."""
+        if not self.classes:
+            return tensors
+        return [t.as_subclass(of) if of is not torch.Tensor else t for t, of in zip(tensors, self.classes, strict=True)]
+
 
 def with_other_tensors(call: Call, tensors: list[torch.Tensor]) -> Call:
     args, kwargs = call.with_tensors(tensors)
-    return Call(args, kwargs, list(call.names), tensors, list(call.positional))
+    return Call(args, kwargs, list(call.names), tensors, list(call.positional), list(call.classes))
 
 
 def normalise(model: torch.nn.Module, inputs: Any) -> list[Call]:
@@ -95,7 +102,26 @@ def shallow_call(model: torch.nn.Module, call: Any) -> Call:
     check_kinds(named)
     leaves = get_leaf_tensors(named)
     check_tensors(leaves, model)
-    return Call(tuple(args), dict(kwargs), list(leaves), list(leaves.values()), positional)
+    found = Call(tuple(args), dict(kwargs), list(leaves), list(leaves.values()), positional)
+    classes = [plain_class(name, tensor) for name, tensor in leaves.items()]
+    if all(of is torch.Tensor for of in classes):
+        return found
+    plain = with_other_tensors(found, [t.as_subclass(torch.Tensor) for t in found.tensors])
+    plain.classes = classes
+    return plain
+
+
+def plain_class(name: str, tensor: torch.Tensor) -> type:
+    """The class of a tensor that can be taken off it. One that computes by itself (__torch_dispatch__) cannot."""
+    of = type(tensor)
+    if of in (torch.Tensor, torch.nn.Parameter):
+        return torch.Tensor
+    if of.__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl:
+        raise InvalidInput(
+            f"[export] Expected plain tensors as inputs, got {name} of class {of.__module__}.{of.__qualname__}, which "
+            "has operators of its own (__torch_dispatch__). Give the tensors that it is made of."
+        )
+    return of
 
 
 def base_call(calls: list[Call]) -> Call:
@@ -321,3 +347,13 @@ def rounded_otherwise(tensor: torch.Tensor, seed: int) -> torch.Tensor:
     generator = torch.Generator().manual_seed(seed)
     noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
     return (tensor.double() * (1 + noise * torch.finfo(tensor.dtype).eps)).to(tensor.dtype)
+
+
+def nudged(tensor: torch.Tensor, seed: int) -> torch.Tensor:
+    """Floats moved by a few rounding steps of the largest, zeros too: off a tie, or across a threshold."""
+    if not tensor.is_floating_point() or not tensor.numel():
+        return tensor.clone()
+    generator = torch.Generator().manual_seed(seed)
+    noise = torch.rand(tensor.shape, generator=generator, dtype=torch.float64) * 2 - 1
+    finite = tensor.double().nan_to_num(0.0, 0.0, 0.0).abs().max().item()
+    return (tensor.double() + noise * 4 * torch.finfo(tensor.dtype).eps * (finite or 1.0)).to(tensor.dtype)

@@ -22,6 +22,8 @@ from fairlead.fixes import Fixes, places_of, reason_of
 from fairlead.guards import Guards
 from fairlead.inputs import Call, base_call, constants, normalise, resized
 from fairlead.leaves import get_leaf_tensors, output_names
+from fairlead.record.control_flow import ControlFlow
+from fairlead.record.outside import refuse_outside
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.record.state import ModelState
 from fairlead.report.failure import explain
@@ -120,7 +122,7 @@ def export(
     external_data: "auto", "always" or "never".
     verify: run the file in ONNX Runtime and compare with eager at sizes that were never probed.
     strict: an assumption (a value the model read and that never varied) is an error.
-    tolerance: largest difference allowed, scaled by max(1, |eager|); None: 1e-4 for float32, by dtype.
+    tolerance: largest difference allowed, in proportion to an output's largest value; None: 1e-4 for float32, by dtype.
     allow_random: outputs that differ from run to run, because the model draws random numbers, are no error: the file
         draws anew at each run, and of such outputs only shapes and types are checked.
     max_size: the largest size of a symbol of the contract, {"sequence": 2048}: a bound for the contract and for formats
@@ -144,7 +146,14 @@ def export(
     if target is not _Export and tracer == "torch.export":  # the program itself is what is asked for
         return target(model, inputs, path, options, Progress(show), method="torch.export").run()
     job = target(model, inputs, path, options, Progress(show))
-    return job.run_program(model) if tracer == "torch.export" else job.run()
+    if tracer == "torch.export":
+        return job.run_program(model)
+    try:
+        return job.run()
+    except ControlFlow:  # torch.cond and its like, which the other tracer keeps
+        if target is _Export:
+            return _Export(model, inputs, path, options, Progress(show)).run_program(model)
+        return target(model, inputs, path, options, Progress(show), method="torch.export").run()
 
 
 def target_of(path: Any) -> type[_Export]:
@@ -192,6 +201,7 @@ class _Export(Solving, Boundaries, Guards):
         self.probed = self.session = None
         self.answers: dict[tuple, tuple] = {}  # sizes and reference run -> what came of it
         self.first_outputs = None
+        self.numbers: list[tuple[str, Any]] = []  # that forward returns beside tensors
         self.looked_at = Runs([], [])  # the runs that were solved last
         self.flags = True  # the model is told that it is traced
         self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
@@ -266,6 +276,9 @@ class _Export(Solving, Boundaries, Guards):
         if not isinstance(error, (_core.Diverged, _core.Unsolved, _core.Discrepancy)):
             return False
         self.keeps_probed = self.several
+        if getattr(error, "other_values", None) and self.fixes.solve_for(error):  # changes no dimension
+            self.solved = None
+            return True
         if self.options["dynamic_shapes"] is not None or self.options["strict"] or not self.learn(error):
             return False
         self.solved = None
@@ -326,6 +339,8 @@ class _Export(Solving, Boundaries, Guards):
             and all(self.leave_beyond(k, values[k], reason) for k in blamed)
         ):
             return bool(blamed)
+        if isinstance(error, _core.Diverged) and getattr(error, "far", False) and blamed:
+            return any([self.lower_maximum(k, reason) for k in blamed])
         if isinstance(error, _core.Unsolved):
             blamed = self.unsolved_symbols()
         self.keeps_probed = False
@@ -399,6 +414,11 @@ class _Export(Solving, Boundaries, Guards):
         if self.options["verify"]:
             with self.progress.stage("verify", f"verifying in {self.runtime} at sizes never probed"):
                 rows = self.verify(contract, [self.call] + [c for c in calls if c is not self.call])
+            self.refuse_assumptions(contract)  # it found what the model remembers
+        else:
+            refuse_outside(
+                self.session, self.call, probed.runs[0], self.tensors_at(probed.sizes_at(probed.run_values[0]))
+            )
         record = record_of(self.model, contract, rows, probed)
         self.note_checked(contract, record.text)
         if self.final:
@@ -462,6 +482,7 @@ class _Export(Solving, Boundaries, Guards):
     def note_outputs(self, outputs: Any) -> None:
         """Told the outputs of the first run."""
         self.first_outputs = list(get_leaf_tensors(outputs))
+        self.numbers = [(path, value) for path, value in constants(outputs) if isinstance(value, (int, float, complex))]
 
     def make(self, program, contract: Contract):
         """The staged file: with `path`, `add_metadata`, `commit`, `discard` and its sizes in bytes."""
@@ -583,12 +604,19 @@ class _Export(Solving, Boundaries, Guards):
         contract.assumptions = merged(
             [*program.assumptions, *(("fitted", fitted_words(*row[:3]), *row[3:]) for row in fitted if is_open(row[0]))]
         )
+        contract.computed_in = list(program.output_precision)
+        contract.required = [words for job in self.branching.jobs for words in job.solved.program.requirements]
         contract.ignored = list(program.ignored_inputs)
         contract.written = list(program.written_inputs)
         contract.notes += [
             f"{path} = {value!r} is built into the file"
             for path, value in constants(self.call.named)
-            if isinstance(value, str)
+            if isinstance(value, (str, bool, int, float))
+        ]
+        contract.notes += [
+            f"forward also returns {path} = {value!r} at the example: a number, and no output of the file"
+            for path, value in self.numbers
+            if self.suffix == ".onnx"
         ]
         contract.notes += [*self.options["notes"], *self.own_notes()]
         self.branching.describe(contract, program.input_shapes)
@@ -606,7 +634,7 @@ class _Export(Solving, Boundaries, Guards):
     def refuse_assumptions(self, contract: Contract) -> None:
         if not self.options["strict"]:
             return
-        reads = [a for a in contract.assumptions if a["kind"] == "read"]
+        reads = [a for a in contract.assumptions if a["kind"] in ("read", "state", "values")]
         if reads:
             text = "; ".join(f"{a['what']} (in {a['module'] or 'the model'} at {a['source']})" for a in reads)
             error = _core.Diverged(

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from fairlead._core import InvalidInput, Staging, WriteError
+from fairlead._core import InvalidInput, Staging, Unsupported, WriteError
 from fairlead.report.sources import note_exported
 
 # What ONNX Runtime 1.31 runs best on CPU: Gelu is an operator, and its fusions know every form below 21.
@@ -16,6 +16,9 @@ DEFAULT_OPSET = 20
 SMALLEST_OPSET = 18
 # ONNX Runtime -> the newest opset it runs. An unknown version is taken for the one before it.
 NEWEST_OPSETS = {(1, 20): 21, (1, 21): 22, (1, 22): 23, (1, 23): 23, (1, 24): 24, (1, 25): 25, (1, 31): 26}
+
+
+PACKED = ("torch.ao.nn.quantized.", "torch.ao.nn.intrinsic.quantized.", "torch.nn.quantized.")
 
 
 def check_request(model: Any, path: Any, options: dict) -> str:
@@ -54,6 +57,15 @@ def check_model(model: Any) -> None:
             f"[export] Expected a model in eval mode, got {training or type(model).__name__} in training mode. "
             "Call model.eval() first: dropout and batch norm behave differently in training."
         )
+    for name, module in model.named_modules():
+        where = type(module).__module__
+        if where.startswith(PACKED) and ".reference." not in where:
+            raise Unsupported(
+                f"[export] Expected modules that compute with tensors, got {name or 'the model'}, a quantized "
+                f"{type(module).__name__} of torch.ao: its weights are packed for one kernel of this CPU. Export the "
+                "float model and quantize the file (onnxruntime.quantization), or quantize with torchao's PT2E flow, "
+                "whose operators a file has."
+            )
     note_exported(model)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,8 +14,9 @@ from fairlead import _core
 from fairlead.leaves import get_leaf_tensors
 from fairlead.record.session import DTYPES
 
-# Scaled by max(1, |reference|). float32: a few hundred rounding steps of 6e-8 in sums of this length; the 16-bit types
-# have 11 and 8 bits of mantissa, and ONNX Runtime rounds at other places than eager does.
+# In proportion to the largest value of an output (compare.h says why). float32: a few hundred rounding steps of 6e-8
+# in sums of this length; the 16-bit types have 11 and 8 bits of mantissa, and ONNX Runtime rounds at other places than
+# eager does.
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 1e-1}
 
 
@@ -96,30 +98,48 @@ class Difference:
 
     abs: float = 0.0
     scaled: float = 0.0
+    scale: float = 1.0
     limit: float = 0.0
     problem: str = ""
+    not_finite: bool = False  # NaN or infinite on one side only
 
 
-def difference(want: torch.Tensor, value: Any, tolerance: float | None) -> Difference:
-    """The values of two tensors of the same shape and type."""
+def tolerance_for(dtype: torch.dtype, computed_in: str = "") -> float:
+    """By dtype; of an output that lower precision went into (autocast within forward), by that."""
+    own = TOLERANCE.get(dtype, 0.0)
+    return max(own, TOLERANCE.get(getattr(torch, computed_in, dtype), 0.0)) if own and computed_in else own
+
+
+def precision(dtype: torch.dtype) -> float:
+    return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
+
+
+def difference(
+    want: torch.Tensor, value: Any, tolerance: float | None, computed_in: str = "", scale: float = 0.0
+) -> Difference:
+    """The values of two tensors of the same shape and type. `scale` is that of the output in general: where all of it
+    is small here (a sigmoid far out), what is below a rounding step of that is no difference."""
     want = torch.view_as_real(want.resolve_conj()) if want.is_complex() else want.resolve_neg()
     want = want.detach().contiguous()
-    limit = tolerance if tolerance is not None else TOLERANCE.get(want.dtype, 0.0)
+    limit = tolerance if tolerance is not None else tolerance_for(want.dtype, computed_in)
     if want.numel() == 0:
         return Difference(limit=limit)
     dtype = DTYPES[want.dtype]
     found = _core.compare(dtype, want.data_ptr(), value.data_ptr(), want.numel())
     scaled, problem = found.max_scaled, ""
-    if found.nan_mismatch or found.inf_mismatch:
+    not_finite = bool(found.nan_mismatch or found.inf_mismatch)
+    if not_finite:
         count = found.nan_mismatch + found.inf_mismatch
         problem = f"{count} of {found.count} values are NaN or infinite on one side only"
         scaled = math.inf
     elif found.differing:
         problem = f"{found.differing} of {found.count} {dtype} values differ"
         scaled = max(scaled, 1.0)
+    elif scaled > limit and found.max_abs <= min(limit, precision(want.dtype)) * scale:
+        scaled = found.max_abs / scale
     elif scaled > limit:
         problem = f"differs by {scaled:.3g} (scaled), more than {limit:g}"
-    return Difference(found.max_abs, scaled, limit, problem)
+    return Difference(found.max_abs, scaled, found.scale, limit, problem, not_finite)
 
 
 def same_sizes(got: Sequence[int], want: Sequence[int], drawn: Sequence[int]) -> bool:
@@ -131,18 +151,20 @@ def same_sizes(got: Sequence[int], want: Sequence[int], drawn: Sequence[int]) ->
 
 def compare(
     names: list[str], expected: list[torch.Tensor], got: list, tolerance: float | None,
-    drawn: Mapping[str, Sequence[int]] | None = None,
+    drawn: Mapping[str, Sequence[int]] | None = None, computed_in: Sequence[str] = (), scales: Sequence[float] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """One row: the worst difference over the outputs, and what is wrong where something is. Of outputs that are drawn
-    anew at each run the types and sizes alone; the axes given with them have no size of their own.
+    anew at each run the types and sizes alone; the axes given with them have no size of their own. `computed_in` is the
+    lowest precision that went into each output, where it is known.
     """
     drawn = drawn or {}
-    row: dict[str, Any] = {"abs": 0.0, "scaled": 0.0, "output": "", "ok": True, "problem": "",
-                           "tolerance": TOLERANCE[torch.float32] if tolerance is None else tolerance}  # fmt: skip
+    limit = TOLERANCE[torch.float32] if tolerance is None else tolerance
+    row: dict[str, Any] = {"abs": 0.0, "scaled": 0.0, "scale": 1.0, "output": "", "ok": True, "problem": "",
+                           "not_finite": False, "tolerance": limit}  # fmt: skip
     if len(expected) != len(got):
         problem = f"{len(got)} outputs, eager has {len(expected)}"
         return row | {"ok": False, "scaled": math.inf, "abs": math.inf, "problem": problem}
-    for name, want, value in zip(names, expected, got, strict=True):
+    for k, (name, want, value) in enumerate(zip(names, expected, got, strict=True)):
         dtype = ORT_TYPES.get(value.data_type(), value.data_type())
         if want.is_complex():
             want = torch.view_as_real(want.resolve_conj())
@@ -151,8 +173,9 @@ def compare(
             return row | {"ok": False, "scaled": math.inf, "abs": math.inf, "output": name, "problem": problem}
         if want.numel() == 0 or name in drawn:
             continue
-        found = difference(want, value, tolerance)
-        figures = {"abs": found.abs, "scaled": found.scaled, "output": name, "tolerance": found.limit}
+        found = difference(want, value, tolerance, computed_in[k] if computed_in else "", scales[k] if scales else 0.0)
+        figures = {"abs": found.abs, "scaled": found.scaled, "output": name, "tolerance": found.limit,
+                   "scale": found.scale, "not_finite": found.not_finite}  # fmt: skip
         if found.problem:
             return row | figures | {"ok": False, "problem": found.problem}
         if found.scaled >= row["scaled"]:
@@ -160,8 +183,19 @@ def compare(
     return row
 
 
+@contextlib.contextmanager
+def same_kernels() -> Iterator[None]:
+    """Without the fused path of nn.TransformerEncoder, which leaves padded places zero: as it was recorded."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
+
+
 def eager(model: torch.nn.Module, args: tuple, kwargs: dict) -> list[torch.Tensor]:
-    with torch.no_grad():
+    with torch.no_grad(), same_kernels():
         outputs = get_leaf_tensors(model(*args, **kwargs)).values()
         # A buffer that is returned is about to be put back as it was.
         held = {buffer.untyped_storage().data_ptr() for buffer in model.buffers()}

@@ -67,6 +67,10 @@ class Solving:
                 tensors = self.tensors_at(probed.sizes_at(base))
                 tensors[k] = other
                 self.add_run(session, more, base, tensors)
+        for tensors in self.fixes.calls:
+            setting = setting_of(probed, [list(t.shape) for t in tensors])
+            if setting is not None:
+                self.add_run(session, more, setting, [t.clone() for t in tensors])
         return more
 
     def at_more_sizes(self, session: RecordingSession, probed, runs: Runs) -> Runs:
@@ -112,7 +116,7 @@ class Solving:
             if program.fragile:
                 runs = self.at_more_sizes(session, probed, runs)
                 program = solved(runs)
-        asks = any(kind == "value" for *_, kind in program.guards)
+        asks = bool(self.fixes.calls) or any(kind == "value" for *_, kind in program.guards)
         if not asks and not any(kind == "read" for kind, *_ in program.assumptions):
             return program
         more = self.with_other_values(session, probed, runs)

@@ -1,6 +1,8 @@
 """Verification of a staged file: ONNX Runtime against eager at the user's calls and at sizes that were never probed.
 
-1. Every call the user gave is checked with its own tensors, then CHECKED_SETTINGS unseen settings that eager accepts.
+1. Every call the user gave is checked with its own tensors; then the example's sizes with other values (values.py),
+   sizes next to those that ran, 1 among them, and far ones (check_sizes.py), as many of each as the model's size allows
+   (effort.py). What eager refuses is left out, and tried in parts.
 2. Where they differ, the same call is recorded: if it executes other operators, the model branched, and the place is
    known (`Diverged`); otherwise it is a `Discrepancy`, with the values that were assumed named as a likely cause.
 3. A model that draws random numbers runs several times (draws.py). Where an output differs from run to run, it is a
@@ -10,8 +12,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import math
+import os
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
@@ -19,28 +24,41 @@ from typing import Any, NoReturn
 import torch
 
 from fairlead._core import Discrepancy, Diverged, InvalidInput
+from fairlead.calls_twice import remembered
+from fairlead.check_sizes import apart, elements, more_settings
 from fairlead.contract import Contract
 from fairlead.draws import RUNS, Draws, drawn_with, refusal
-from fairlead.inputs import Call, moved, resized, rounded_otherwise, varied
+from fairlead.effort import SMALL, Effort, effort_for
+from fairlead.inputs import Call, moved, nudged, resized, rounded_otherwise, varied
+from fairlead.record.outside import outside_of
+from fairlead.record.outside import refusal as refusal_of
 from fairlead.record.session import Outcome, RecordingSession
 from fairlead.record.state import ModelState
-from fairlead.runtime_check import TOLERANCE, OnnxSession, compare, eager
+from fairlead.runtime_check import OnnxSession, TensorValue, compare, difference, eager
+from fairlead.values import Variation, alone, variations
 
 CHECKED_SETTINGS = 3
 BRANCH_SETTINGS = 2  # of a further program, beside its example
 CHOSEN = ("unseen", "branch")  # rows of sizes that were made up; a branch is another program of the file
-ROUNDING = 10  # times the tolerance: as far as an ill-conditioned model may be off, if eager itself is
+EXACT = (torch.int64, torch.uint64)
+ROUNDING = 100  # times the tolerance: as far as an ill-conditioned model may be off, if eager itself is
 
 
 @dataclass
 class Setting:
     """One call to check: its tensors, in words, and by symbol where sizes were chosen."""
 
-    kind: str  # "example", "call" (another one the user gave), "unseen"
+    kind: str  # "example", "call" (another one the user gave), "values" (other ones at the example's sizes), "unseen"
     words: str
     tensors: list[torch.Tensor]
     sizes: dict[str, int] = field(default_factory=dict)
     tamer: list[torch.Tensor] | None = None  # the same with the example's integers, where eager refuses others
+    variation: Variation | None = None
+    far: bool = False  # not next to what ran
+
+    @property
+    def made_up(self) -> bool:
+        return self.kind in ("values", "unseen")
 
 
 @dataclass
@@ -71,13 +89,27 @@ class Verification:
             raise Discrepancy(
                 f"[verify] Expected a file that {self.runtime} loads, got: {first_line(error)}. {self.nothing_written}"
             ) from error
+        self.effort = self.effort_of(recording)
+        self.scales: list[float] = []  # of the outputs at the example
+        self.recording = recording
+        self.note_state()
         rows: list[dict] = []
-        for setting in self.settings():
-            if setting.kind == "unseen" and sum(r["kind"] == "unseen" for r in rows) >= self.unseen:
-                break
+        waiting = deque(self.settings())
+        near = 0
+        while waiting:
+            setting = waiting.popleft()
+            if setting.kind == "unseen" and not setting.far and near >= self.effort.near:
+                continue
             row = self.check(session, setting)
             if row is None:
-                self.contract.notes.append(f"eager itself refuses {setting.words}")
+                waiting.extendleft(reversed(self.parts_of(setting)))
+                if setting.kind == "unseen":
+                    self.contract.notes.append(f"eager itself refuses {setting.words}")
+                continue
+            if row.get("stopped"):
+                continue
+            near += setting.kind == "unseen" and not setting.far
+            if not row["ok"] and self.is_excused(setting, row):
                 continue
             rows.append(row)
             if not row["ok"]:
@@ -91,15 +123,80 @@ class Verification:
     def nothing_written(self) -> str:
         return f"No file was written under {self.path}." if self.path else "Nothing was exported."
 
-    def settings(self):
+    def note_state(self) -> None:
+        """What the model remembers from call to call. A large one is called twice only where it changes itself."""
+        if self.recording is None or self.draws or self.unseen < CHECKED_SETTINGS:
+            return
+        call = self.calls[0]
+        tensors = [call.tensor(n) for n in call.names]
+
+        def run() -> list[torch.Tensor]:
+            args, kwargs = call.with_tensors(call.of_own_classes([t.clone() for t in tensors]))
+            return [plain(t) for t in self.run_eager(args, kwargs)]
+
+        if self.effort is not SMALL:
+            try:
+                run()
+                changed = self.state.changes()
+            except Exception:  # said when the example is checked
+                return
+            finally:
+                self.state.restore()
+            if not changed:
+                return
+        with contextlib.suppress(Exception):
+            found = remembered(self.model, run, self.output_names, self.state, self.tolerance)
+            if found is not None:
+                self.contract.assumptions.append(found)
+
+    def effort_of(self, recording: RecordingSession | None) -> Effort:
+        operators = recording.core.op_count(self.probed.runs[0]) if recording is not None else 0
+        found = effort_for(self.model, operators)
+        if self.unseen < CHECKED_SETTINGS:  # a further program, which is a part of the file
+            return Effort(min(found.values, 1), min(found.near, self.unseen), min(found.far, 1), found.elements)
+        return found
+
+    def settings(self, effort: Effort | None = None):
+        effort = effort or getattr(self, "effort", SMALL)
+        example = [self.calls[0].tensor(n) for n in self.calls[0].names]
         for number, call in enumerate(self.calls):
             words = "the example's sizes" if len(self.calls) == 1 else f"the sizes of example {number}"
             tensors = [call.tensor(n) for n in self.calls[0].names]
             yield Setting("call" if number else "example", words, tensors, self.symbols_of(tensors))
+        for variation in variations(example, effort.values):
+            yield self.with_values(variation)
+        if not self.probed.symbols:
+            return
         seed = 1
         for values in self.probed.unseen_settings(2 * CHECKED_SETTINGS):
             yield self.setting_at(values, seed)
             seed += 1000
+        base = list(self.symbols_of(example).values()) or list(self.probed.run_values[0])
+        most = max(effort.elements, 2 * elements(self.probed, base))
+        for values in itertools.islice(more_settings(self.probed, base, most, self.largest()), effort.far):
+            yield self.setting_at(values, seed, far=True)
+            seed += 1000
+
+    def largest(self) -> dict[str, int]:
+        """Of a symbol, as far as the file goes: one for a runtime that plans memory has a largest size."""
+        return {row["name"]: row["max"] for row in self.contract.symbols}
+
+    def with_values(self, variation: Variation) -> Setting:
+        example = [self.calls[0].tensor(n) for n in self.calls[0].names]
+        words = f"the example's sizes with other values ({variation.words})"
+        return Setting("values", words, variation.tensors, self.symbols_of(example), variation=variation)
+
+    def parts_of(self, setting: Setting) -> list[Setting]:
+        """What to try instead of a setting that eager refuses: what it changes, one at a time."""
+        if setting.variation is not None:
+            example = [self.calls[0].tensor(n) for n in self.calls[0].names]
+            return [self.with_values(v) for v in alone(example, self.input_names, setting.variation)]
+        if not setting.far:
+            return []
+        base = list(self.symbols_of([self.calls[0].tensor(n) for n in self.calls[0].names]).values())
+        if not base:
+            return []
+        return [self.setting_at(v, 7, far=True) for v in apart(base, list(setting.sizes.values()))]
 
     def symbols_of(self, tensors: list[torch.Tensor]) -> dict[str, int]:
         """The sizes of a call by symbol; {} where its shapes are not those of the contract."""
@@ -113,7 +210,7 @@ class Verification:
             return {}
         return dict(zip((s.name for s in self.probed.symbols), values, strict=True))
 
-    def setting_at(self, values: list[int], seed: int) -> Setting:
+    def setting_at(self, values: list[int], seed: int, far: bool = False) -> Setting:
         sizes = {s.name: v for s, v in zip(self.probed.symbols, values, strict=True)}
         shapes = self.probed.sizes_at(values)
         plain = [resized(t, list(s)) for t, s in zip(self.calls[0].tensors, shapes, strict=True)]
@@ -121,7 +218,8 @@ class Verification:
         tamer = [v if t.is_floating_point() and bool(t.any()) else t for t, v in zip(plain, tensors, strict=True)]
         if any(a["kind"] == "read" for a in self.contract.assumptions):
             tensors = [moved(t) for t in tensors]  # a place that was read may be another one
-        return Setting("unseen", ", ".join(f"{k} = {v}" for k, v in sizes.items()), tensors, sizes, tamer)
+        words = ", ".join(f"{k} = {v}" for k, v in sizes.items())
+        return Setting("unseen", words, tensors, sizes, tamer, far=far)
 
     def run_eager(self, args: tuple, kwargs: dict) -> list[torch.Tensor]:
         return eager(self.model, args, kwargs)
@@ -141,14 +239,18 @@ class Verification:
 
     def expected(self, setting: Setting) -> list[torch.Tensor]:
         """What eager computes, with the model left as it was."""
-        args, kwargs = self.calls[0].with_tensors([t.clone() for t in setting.tensors])
+        return self.expected_at(setting.tensors)
+
+    def expected_at(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+        call = self.calls[0]
+        args, kwargs = call.with_tensors(call.of_own_classes([t.clone() for t in tensors]))
         try:
-            return self.run_eager(args, kwargs)
+            return [plain(t) for t in self.run_eager(args, kwargs)]
         finally:
             self.state.restore()
 
     def check(self, session: OnnxSession, setting: Setting) -> dict | None:
-        """The row of a setting; None where eager refuses sizes that were made up."""
+        """The row of a setting; None where eager refuses sizes or values that were made up."""
         try:
             start = time.perf_counter()
             expected = self.draws.runs(lambda: self.expected(setting)) if self.draws else self.expected(setting)
@@ -158,7 +260,7 @@ class Verification:
                 tamer, setting.tamer = setting.tamer, None
                 setting.tensors = tamer
                 return self.check(session, setting)
-            if setting.kind == "unseen":
+            if setting.made_up:
                 return None
             raise InvalidInput(
                 f"[verify] Expected the model to accept {setting.words}, but it raised {type(error).__name__}: "
@@ -166,58 +268,132 @@ class Verification:
             ) from error
         self.refuse_drawn()
         row = {"kind": setting.kind, "sizes": setting.sizes}
+        if setting.variation is not None:
+            row["values"] = setting.variation.words
         try:
             start = time.perf_counter()
             got = session.run(dict(zip(self.input_names, setting.tensors, strict=True)))
             seconds = time.perf_counter() - start
         except Exception as error:
+            # Sizes and values that the file is not for stop it by its own check, whose name is in the message.
+            if setting.made_up and any(words in str(error) for words in self.contract.required):
+                return {"stopped": True}
             problem = f"cannot be computed: {first_line(error)}"
             return row | {"ok": False, "output": self.output_names[0], "scaled": math.inf, "abs": math.inf,
-                          "problem": problem}  # fmt: skip
-        found = compare(self.output_names, expected, got, self.tolerance, self.draws and self.draws.axes)
+                          "problem": problem, "failed": True, "not_finite": False}  # fmt: skip
+        drawn = self.draws and self.draws.axes
+        if setting.kind == "example":
+            self.scales = [largest_of(t) for t in expected]
+        scales = self.scales if setting.made_up else []
+        found = compare(self.output_names, expected, got, self.tolerance, drawn, self.contract.computed_in, scales)
+        if not found["ok"] and setting.made_up and self.overflows(setting, expected, found):
+            found |= {"ok": True, "problem": "", "scaled": 0.0}
         if not found["ok"] and self.tolerance is None and self.rounds_alike(setting, expected, found):
             found |= {"ok": True, "problem": ""}
-        return row | found | {"eager_seconds": eager_seconds, "ort_seconds": seconds}
+        return row | found | {"failed": False, "eager_seconds": eager_seconds, "ort_seconds": seconds}
+
+    def overflows(self, setting: Setting, expected: list[torch.Tensor], found: dict) -> bool:
+        """Whether sums or products of integers that were made up go beyond what double holds, in which ONNX Runtime has
+        some of them: said once."""
+        k = self.output_names.index(found["output"]) if found["output"] in self.output_names else -1
+        whole = k >= 0 and expected[k].dtype in EXACT and math.isfinite(found["abs"])
+        wide = [t for t in [expected[k], *setting.tensors] if t.dtype in EXACT and t.numel()] if whole else []
+        if all(int(t.max()) <= 2**53 and int(t.min()) >= -(2**53) for t in wide):
+            return False
+        note = f"{found['output']} is exact up to 2^53"
+        if note not in self.contract.notes:
+            self.contract.notes.append(note)
+        return True
 
     def rounds_alike(self, setting: Setting, expected: list[torch.Tensor], found: dict) -> bool:
         """Whether eager itself moves as far where its inputs move by a rounding step: sums of large terms that cancel.
-        Only up to ROUNDING times the tolerance; beyond that it is a difference whatever the reason.
+        Only up to ROUNDING times the tolerance, of the output's scale or, where all of it cancels, of a thousandth of
+        the inputs'; beyond that it is a difference whatever the reason.
         """
-        k = self.output_names.index(found["output"]) if found["output"] in self.output_names else -1
-        limit = TOLERANCE.get(expected[k].dtype, 0.0) if k >= 0 else 0.0
-        if not limit < found["scaled"] <= ROUNDING * limit:
+        if found["output"] not in self.output_names or not math.isfinite(found["abs"]) or found["not_finite"]:
             return False
-        moved = 0.0
-        for seed in range(2):
-            tensors = [rounded_otherwise(t, seed) for t in setting.tensors]
-            args, kwargs = self.calls[0].with_tensors(tensors)
-            try:
-                other = eager(self.model, args, kwargs)[k]
-            finally:
-                self.state.restore()
-            if other.shape != expected[k].shape:
-                return False
-            distance = (other.double() - expected[k].double()).abs() / expected[k].double().abs().clamp(min=1)
-            moved = max(moved, distance.nan_to_num().max().item())
-        if found["scaled"] > 4 * moved:
+        inputs = [t.abs().max().item() for t in setting.tensors if t.is_floating_point() and t.numel()]
+        scale = max([found["scale"], *(size / 1024 for size in inputs if math.isfinite(size))])
+        if not 0 < found["abs"] <= ROUNDING * found["tolerance"] * scale:
+            return False
+        moved = self.moved(setting, expected, found, rounded_otherwise)
+        if found["abs"] > 4 * moved:
             return False
         self.contract.notes.append(
-            f"{found['output']} differs by {found['scaled']:.2g} at {setting.words}; "
+            f"{found['output']} differs by {found['abs']:.2g} at {setting.words}; "
             f"eager itself by {moved:.2g} where its inputs are rounded otherwise"
         )
+        return True
+
+    def moved(self, setting: Setting, expected: list[torch.Tensor], found: dict, change: Callable) -> float:
+        """How far eager moves in an output where its inputs are changed a little; 0 where it cannot be told."""
+        k = self.output_names.index(found["output"])
+        moved = 0.0
+        for seed in range(2):
+            other = self.expected_at([change(t, seed) for t in setting.tensors])[k]
+            if other.shape != expected[k].shape:
+                return 0.0
+            moved = max(moved, difference(expected[k], TensorValue(other), 0.0).abs)
+        return moved
+
+    def is_excused(self, setting: Setting, row: dict) -> bool:
+        """Whether a difference at values that were made up proves nothing, which the contract says: eager has NaN or
+        nothing to compute with where nothing is selected; or it jumps there, at a tie or a threshold, and a step of
+        rounding takes it as far."""
+        if setting.variation is None or row["output"] not in self.output_names:
+            return False
+        if self.recording is not None:
+            parted = self.recorded(self.recording, setting).parted
+            if parted is not None:  # it branches, and that is known to the line
+                return self.is_of_a_library(setting, parted)
+        if setting.variation.empty and (row["not_finite"] or row["failed"]):
+            self.contract.notes.append(f"output {row['output']} {row['problem']} at {setting.words}")
+            return True
+        if row["failed"] or not math.isfinite(row["abs"]):
+            return False
+        try:
+            moved = self.moved(setting, self.expected(setting), row, nudged)
+        except Exception:  # refused there: nothing is known
+            return False
+        if row["abs"] > 4 * moved:
+            return False
+        self.contract.notes.append(
+            f"{row['output']} differs by {row['abs']:.2g} at {setting.words}; "
+            f"eager itself by {moved:.2g} where its inputs are moved by a step of rounding"
+        )
+        return True
+
+    def is_of_a_library(self, setting: Setting, parted: tuple) -> bool:
+        """Whether a branch on values is in code of an installed package, which the user cannot write otherwise: then it
+        is an assumption of the contract (an error with strict), with the values that lead elsewhere."""
+        op, before, now = parted
+        source = self.recording.core.source(self.probed.runs[0], op)
+        if not source or os.path.isabs(source):
+            return False
+        what = (
+            f"executes {now} where it executed {before} with other values ({setting.variation.words}): the file is for "
+            "values like the example's there"
+        )
+        known = [a for a in self.contract.assumptions if a["kind"] == "values" and a["source"] == source]
+        if not known:
+            row = {"kind": "values", "what": what, "module": "", "source": source, "count": 1}
+            self.contract.assumptions.append(row)
         return True
 
     def refuse(self, session: OnnxSession, recording: RecordingSession, setting: Setting, row: dict) -> NoReturn:
         """Raises; the error carries the symbols to blame, and whether they are smaller than wherever the model ran."""
         error = self.problem(recording, setting, row)
         parts = isinstance(error, Diverged)
-        error.blamed = self.blamed(setting, self.executes_another(recording) if parts else self.differs(session))
-        error.values = list(setting.sizes.values())
+        of_sizes = setting.kind != "values"
+        fails = self.executes_another(recording) if parts else self.differs(session)
+        error.blamed = self.blamed(setting, fails) if of_sizes else []
+        error.values = list(setting.sizes.values()) if of_sizes else []
+        error.other_values = [] if of_sizes or parts else setting.tensors
         symbols = self.probed.symbols
         smallest = setting.sizes == {s.name: max(1, s.min) for s in symbols}
         below = bool(error.blamed) and all(error.values[k] < symbols[k].tried[0] for k in error.blamed)
         error.smallest = setting.kind == "unseen" and (smallest or below)
-        error.rows, error.at = self.rows, setting.tensors
+        error.rows, error.at, error.far = self.rows, setting.tensors, setting.far
         raise error
 
     def blamed(self, setting: Setting, fails: Callable[[Setting], bool]) -> list[int]:
@@ -237,7 +413,7 @@ class Verification:
     def differs(self, session: OnnxSession) -> Callable[[Setting], bool]:
         def test(setting: Setting) -> bool:
             row = self.check(session, setting)
-            return row is not None and not row["ok"]
+            return row is not None and not row.get("ok", True)
 
         return test
 
@@ -258,11 +434,22 @@ class Verification:
         _, before, now = outcome.parted or (0, "", "")
         if outcome.parted is not None and not (self.draws and before == now and ".generator" in now):
             # A generator is another object in each run: that is no branch.
+            if setting.kind == "values":
+                return Diverged(
+                    f"[verify] Expected the model to execute the same operators for all values, but at {setting.words} "
+                    f"it executes {now} where it executed {before}: it branches on a value there. {nothing} "
+                    "Write the choice with torch.where, or export each side as a model of its own."
+                )
             return Diverged(
                 f"[verify] Expected the model to execute the same operators at every size, but at {setting.words} it "
                 f"executes {now} where it executed {before}: it branches on a size or a value there. {nothing} "
                 'Fix that dimension, or give its bounds, with dynamic_shapes={..: {0: Dim("n", min=.., max=..)}}.'
             )
+        if setting.kind == "values":
+            example = [self.calls[0].tensor(n) for n in self.calls[0].names]
+            rows = outside_of(recording, self.calls[0], example, setting.tensors, self.probed.runs[0])
+            if rows:
+                return refusal_of(rows, nothing)
         reads = [a for a in self.contract.assumptions if a["kind"] == "read"]
         cause = f" The model {reads[0]['what']} at {reads[0]['source']}: that assumption may be wrong." if reads else ""
         if self.draws:
@@ -280,6 +467,9 @@ class Verification:
         unseen = "; ".join(", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] in CHOSEN)
         given = len(self.calls)
         where = "at the example" if given == 1 else f"at the {given} examples"
+        values = sum(r["kind"] == "values" for r in rows)
+        if values:
+            where += f", with {values} other values" if values > 1 else ", with other values"
         what = f"worst difference {worst:.2g}"
         if self.draws:
             compared = len(self.draws.axes) < len(self.output_names)
@@ -289,3 +479,14 @@ class Verification:
 
 def first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0][:400].rstrip(".")
+
+
+def largest_of(tensor: torch.Tensor) -> float:
+    """The largest finite value of floats."""
+    if not tensor.is_floating_point() or not tensor.numel():
+        return 0.0
+    return tensor.detach().abs().nan_to_num(0.0, 0.0, 0.0).max().item()
+
+
+def plain(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if type(tensor) is torch.Tensor else tensor.as_subclass(torch.Tensor)

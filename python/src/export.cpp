@@ -20,6 +20,7 @@
 #include "fairlead/onnx/writer.h"
 #include "fairlead/passes/dead_code.h"
 #include "fairlead/passes/passes.h"
+#include "fairlead/passes/precision.h"
 #include "fairlead/probe/names.h"
 #include "fairlead/trace/program.h"
 #include "program.h"
@@ -185,6 +186,34 @@ std::unique_ptr<ProgramHandle> join_kept(const nb::list& given) {
   return made;
 }
 
+// The same program with what these nodes make as its outputs, to be looked at: "value_<node>".
+std::unique_ptr<ProgramHandle> observing(const ProgramHandle& h,
+                                         const std::vector<std::size_t>& nodes) {
+  auto made = std::make_unique<ProgramHandle>(ProgramHandle{h.program});
+  Graph& graph = made->program.graph;
+  graph.outputs.clear();
+  graph.output_names.clear();
+  made->program.targets.clear();
+  for (const std::size_t number : nodes) {
+    graph.outputs.push_back(graph.nodes.at(number).outputs.at(0));
+    graph.output_names.push_back("value_" + std::to_string(number));
+  }
+  remove_dead_code(graph);
+  return made;
+}
+
+// (number, operator, module, source) of the nodes that make one tensor each.
+nb::list program_nodes(const ProgramHandle& h) {
+  nb::list rows;
+  const std::vector<Node>& nodes = h.program.graph.nodes;
+  for (std::size_t k = 0; k < nodes.size(); ++k) {
+    const Node& node = nodes[k];
+    if (node.outputs.empty() || node.outputs[0] == kNoValue || !node.bodies.empty()) continue;
+    rows.append(nb::make_tuple(k, node.op, std::string(node.module), std::string(node.source)));
+  }
+  return rows;
+}
+
 onnx::StagedModel write(const ModelHandle& h, const std::string& path, const std::string& external,
                         std::shared_ptr<onnx::SharedWeights> shared) {
   using onnx::ExternalData;
@@ -306,6 +335,18 @@ void init_export(nb::module_& m) {
                      }
                      return names;
                    })
+      .def_prop_ro("output_precision",
+                   [](const ProgramHandle& h) {
+                     std::vector<std::string> names;
+                     for (const Dtype dtype : output_precision(h.program.graph)) {
+                       names.emplace_back(dtype_name(dtype));
+                     }
+                     names.resize(returned(h).size());
+                     return names;
+                   })
+      .def_prop_ro("nodes", &program_nodes)
+      .def("observing", &observing, "nodes"_a, nb::keep_alive<0, 1>(),
+           "The program with what these nodes make as its outputs.")
       .def_prop_ro("ignored_inputs", &ignored_inputs)
       .def(
           "text", [](const ProgramHandle& h) { return to_text(h.program.graph); },

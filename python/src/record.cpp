@@ -1,6 +1,7 @@
 // Bindings of the recorder.
 #include <nanobind/stl/string.h>
 
+#include "fairlead/trace/outside.h"
 #include "fairlead/trace/parting.h"
 #include "fairlead/trace/roll.h"
 #include "recorder.h"
@@ -102,8 +103,25 @@ void init_record(nb::module_& m) {
           "first"_a, "second"_a, "roll"_a = false)
       .def("parting", &parting_of, "first"_a, "second"_a, "context"_a = 6,
            "Both runs around the operator where they part, in words.")
+      .def(
+          "follows_from_outside",
+          [](const Recorder& r, int a, int b) {
+            nb::list rows;
+            for (const FromOutside& f : follows_from_outside(r.vocabulary(), r.run_at(a), r.run_at(b))) {
+              rows.append(nb::make_tuple(f.what, f.place, f.source, f.is_float));
+            }
+            return rows;
+          },
+          "first"_a, "second"_a, "What differs between two runs though no operator made it.")
+      .def("takes_from_outside",
+           [](const Recorder& r, int run) { return takes_from_outside(r.run_at(run)); })
       .def("same_numbers",
            [](const Recorder& r, int a, int b) { return same_numbers(r.run_at(a), r.run_at(b)); })
+      .def("source",
+           [](const Recorder& r, int run, std::size_t op) {
+             const Run& found = r.run_at(run);
+             return op < found.ops.size() ? r.vocabulary().strings[found.ops[op].source] : "";
+           })
       .def("describe", [](const Recorder& r, int run,
                           std::size_t op) { return describe(r.vocabulary(), r.run_at(run), op); })
       .def("describe_current", &Recorder::describe_current,

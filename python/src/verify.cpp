@@ -32,6 +32,7 @@ void init_verify(nb::module_& m) {
   nb::class_<Comparison>(m, "Comparison", "How far two tensors are apart.")
       .def_ro("count", &Comparison::count)
       .def_ro("max_abs", &Comparison::max_abs)
+      .def_ro("scale", &Comparison::scale)
       .def_ro("max_scaled", &Comparison::max_scaled)
       .def_ro("max_rel", &Comparison::max_rel)
       .def_ro("sum_abs", &Comparison::sum_abs)

@@ -33,7 +33,8 @@ TEST_CASE("Floats are compared absolutely, scaled and relatively") {
       compare<float>(Dtype::kFloat32, {0, 100, -2, 1}, {0.25f, 101, -2, 1}, {0.1, 0.5, 2});
   CHECK(result.count == 4);
   CHECK(result.max_abs == doctest::Approx(1));
-  CHECK(result.max_scaled == doctest::Approx(0.25));
+  CHECK(result.scale == 100);
+  CHECK(result.max_scaled == doctest::Approx(0.01));
   CHECK(result.max_rel == doctest::Approx(250));
   CHECK(result.sum_abs == doctest::Approx(1.25));
   CHECK(result.worst_index == 1);
@@ -79,14 +80,14 @@ TEST_CASE("Chunks of many sizes give what a plain loop gives") {
       expected[i] = normal(random) * 10;
       got[i] = expected[i] + normal(random) * 1e-3f;
     }
-    double max_abs = 0, max_scaled = 0, max_rel = 0, sum = 0;
+    double max_abs = 0, largest = 0, max_rel = 0, sum = 0;
     std::int64_t worst = -1, over = 0;
     for (std::size_t i = 0; i < size; ++i) {
       const double d = std::fabs(static_cast<double>(got[i]) - expected[i]);
       const double a = std::fabs(static_cast<double>(expected[i]));
       if (d > max_abs) worst = static_cast<std::int64_t>(i);
       max_abs = std::max(max_abs, d);
-      max_scaled = std::max(max_scaled, d / std::max(1.0, a));
+      largest = std::max(largest, a);
       max_rel = std::max(max_rel, d / (a + 1e-3));
       sum += d;
       over += d > 1e-3 ? 1 : 0;
@@ -94,12 +95,40 @@ TEST_CASE("Chunks of many sizes give what a plain loop gives") {
     const Comparison result = compare(Dtype::kFloat32, expected, got, {1e-3});
     CAPTURE(size);
     CHECK(result.max_abs == doctest::Approx(max_abs));
-    CHECK(result.max_scaled == doctest::Approx(max_scaled));
+    CHECK(result.scale == doctest::Approx(largest));
+    CHECK(result.max_scaled == doctest::Approx(max_abs / largest));
     CHECK(result.max_rel == doctest::Approx(max_rel));
     CHECK(result.sum_abs == doctest::Approx(sum));
     CHECK(result.worst_index == worst);
     CHECK(result.over[0] == over);
   }
+}
+
+TEST_CASE("An output is judged by its own largest value") {
+  const auto scaled = [](const std::vector<float>& expected, const std::vector<float>& got) {
+    return compare<float>(Dtype::kFloat32, expected, got).max_scaled;
+  };
+  CHECK(scaled({1e-6f, 5e-7f}, {1e-6f, 4e-7f}) == doctest::Approx(0.1));
+  CHECK(scaled({1e9f, 5e8f, 0}, {1e9f, 5e8f, 100}) == doctest::Approx(1e-7));
+  CHECK(scaled({0, 0}, {0, 0}) == 0);
+  CHECK(scaled({0, 0}, {0, 1e-3f}) > 1e30);
+  CHECK(scaled({kInf, 2, kNan}, {kInf, 3, kNan}) == doctest::Approx(0.5));
+}
+
+TEST_CASE("What fills a mask sets no scale") {
+  const float lowest = std::numeric_limits<float>::lowest();
+  const auto scale = [](const std::vector<float>& expected) {
+    return compare<float>(Dtype::kFloat32, expected, expected).scale;
+  };
+  CHECK(scale({lowest, 4, 2, lowest}) == 4);
+  CHECK(scale({-1e4f, lowest, 4, 2}) == 4);
+  CHECK(scale({-1e9f, 0, 0}) == 1);
+  CHECK(scale({-1e9f, 1e-6f}) == 1);
+  CHECK(scale({1e9f, 1e-6f}) == 1e9f);  // saturated, not masked
+  CHECK(scale({-5000, -5000}) == 5000);
+  CHECK(scale({-4000, -1500, 100}) == 4000);  // a power of two beside it
+  CHECK(scale({1, 1e-12f, 1e-30f}) == 1);     // probabilities
+  CHECK(compare<float>(Dtype::kFloat32, {lowest, 4}, {lowest, 5}).max_scaled == 0.25);
 }
 
 TEST_CASE("Integers are exact to the last bit of 64") {

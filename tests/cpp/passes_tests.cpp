@@ -6,6 +6,7 @@
 #include "fairlead/passes/dead_code.h"
 #include "fairlead/passes/fuse_rms_norm.h"
 #include "fairlead/passes/merge_slices.h"
+#include "fairlead/passes/precision.h"
 #include "fairlead/passes/uses.h"
 #include "graphs.h"
 
@@ -254,4 +255,24 @@ TEST_CASE("all passes together leave a checked graph, and nothing for a second t
     CHECK(pass.run(g) == 0);
   }
   CHECK(to_text(g) == once);
+}
+
+TEST_CASE("An output is as precise as the least of what went into it") {
+  const Graph g = parse_graph(R"(input %0 "x": float32[4]
+input %1 "half": bfloat16[4]
+%2: bfloat16[4] = aten._to_copy.default(%0)
+%3: float32[4] = aten._to_copy.default(%2)
+%4: float32[4] = aten._to_copy.default(%1)
+%5: float64[4] = aten._to_copy.default(%4)
+%6: int64[4] = aten._to_copy.default(%5)
+output "through" = %3
+output "from" = %4
+output "wide" = %5
+output "whole" = %6
+)");
+  const std::vector<Dtype> found = output_precision(g);
+  CHECK(found[0] == Dtype::kBfloat16);
+  CHECK(found[1] == Dtype::kFloat32);  // its input is exact
+  CHECK(found[2] == Dtype::kFloat32);
+  CHECK(found[3] == Dtype::kFloat32);
 }

@@ -10,7 +10,7 @@ import checkpoints
 import hostile
 import pytest
 import torch
-from hostile import ARCHIVES, FOLDERS
+from hostile_archives import ARCHIVES, FOLDERS
 
 import fairlead
 from fairlead import _core

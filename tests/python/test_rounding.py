@@ -22,7 +22,7 @@ def test_an_ill_conditioned_model_is_accepted_and_the_contract_says_so(tmp_path)
     x = torch.randn(3, 512, generator=torch.Generator().manual_seed(1))
     result = fairlead.export(Cancels(8.0).eval(), (x,), tmp_path / "m.onnx", dynamic_shapes={"x": {0: "rows"}})
     worst = max(row["scaled"] for row in result.discrepancies)
-    assert worst <= 1e-3
+    assert worst <= 1e-2
     assert (worst > 1e-4) == any("rounded otherwise" in note for note in result.contract.notes)
 
 

@@ -163,7 +163,7 @@ void lower_pow(Lowering& b) {
   }
   if (known && largest > 0) return b.result(power);
   const Num small{&b, b.op("And", {n >= 0.0, n <= static_cast<double>(most)})};
-  b.result(where(small, power, node("Pow", x, n)));
+  b.result(where(small, power, where(x == 0.0, x, node("Pow", x, n))));  // 0^-1 is 0
 }
 
 // aten::float_power computes in float64

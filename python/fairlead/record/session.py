@@ -13,11 +13,13 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairlead import _core
 from fairlead.leaves import get_leaf_tensors
+from fairlead.record.control_flow import register_rules
 from fairlead.record.indexing import CANONICAL
 from fairlead.record.light import Light, device_of, stays
 from fairlead.record.operators import Kept, define, kept_functions
 from fairlead.record.state import ModelState
 from fairlead.record.switches import tracing_switches
+from fairlead.record.threads import recorded_threads
 
 DTYPES = {getattr(torch, name): name for name in (
     "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool", "float16", "float64", "uint32", "uint64",
@@ -199,9 +201,11 @@ class RecordingSession:
         self.weightless = Light(model)
         self.light: Light | None = None  # while a run goes without weights
         self.muted = False
+        self.follows_functions = False  # torch.cond and its like are run, and not recorded
         if not _KEPT:
             _KEPT.update(kept_functions())
             _KEPT.update(_READS)
+        register_rules(_Dispatch, LIBRARIES)
         self.core = _core.Recorder(torch.Tensor, torch.Size, DTYPES, define, snapshot, list(LIBRARIES))
         self.add = self.core.add
         self.core.set_modules([(module, name) for name, module in model.named_modules()])
@@ -246,6 +250,11 @@ class RecordingSession:
                 return outcome
         return self.run(args, kwargs, reference)
 
+    @contextlib.contextmanager
+    def modes(self):
+        with _Dispatch(self), _Functions(self):
+            yield
+
     def run(self, args: tuple, kwargs: dict, reference: int = -1, keep: bool = False) -> Outcome:
         """Runs the model once and records it. Errors of the model are an outcome, not an exception."""
         inputs = list(get_leaf_tensors((list(args), kwargs)).values())
@@ -256,7 +265,7 @@ class RecordingSession:
         after = modules.register_module_forward_hook(lambda module, _, out: core.leave(), always_call=True)
         try:
             try:
-                with _Dispatch(self), _Functions(self):
+                with recorded_threads(self.modes):
                     outputs = self.model(*args, **kwargs)
             except _core.FairleadError:
                 raise

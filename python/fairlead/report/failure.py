@@ -6,6 +6,7 @@ import contextlib
 from typing import Any
 
 from fairlead import _core
+from fairlead.first_differing import first_differing
 from fairlead.report.record import class_name, versions
 
 CONTEXT = 6  # operators shown before and after a parting
@@ -35,7 +36,21 @@ def explain(error: Exception, export) -> None:
         # The sentence stands without this: nothing that goes wrong here may hide it.
         with contextlib.suppress(_core.FairleadError):
             facts["parting"] = parting(export, tensors, reference)
+    if isinstance(error, _core.Discrepancy) and getattr(error, "at", None) is not None:
+        with contextlib.suppress(Exception):  # likewise
+            name_operator(error, getattr(error, "job", export))
     error.__dict__.pop("at", None)  # tensors are not facts
+    error.__dict__.pop("other_values", None)
+
+
+def name_operator(error: Exception, job) -> None:
+    """The operator that is to blame becomes the last sentence of the error."""
+    if job.suffix != ".onnx" or job.solved is None:
+        return
+    found = first_differing(job, error.at)
+    if found:
+        error.facts["first_differing"] = found
+        error.args = (f"{error.args[0]} {found}",)
 
 
 def parting_tensors(error: Exception, export) -> tuple[list | None, int]:

@@ -18,7 +18,7 @@ from fairlead import _core
 from fairlead.contract import Contract, fixed_together, grouped
 
 KEY = "fairlead.report"
-SECONDS = ("eager_seconds", "ort_seconds")
+NOT_KEPT = ("eager_seconds", "ort_seconds", "failed", "not_finite")
 
 
 @dataclass
@@ -32,7 +32,7 @@ def record_of(model, contract: Contract, rows: list[dict], probed) -> Record:
         "model": class_name(model),
         "versions": versions(),
         "contract": compact(contract),
-        "differences": [{k: v for k, v in row.items() if k not in SECONDS} for row in rows],
+        "differences": [{k: v for k, v in row.items() if k not in NOT_KEPT} for row in rows],
         "example": {s.name: v for s, v in zip(probed.symbols, probed.run_values[0], strict=True)},
     }
     return Record(facts, plain_json(facts))

@@ -1,0 +1,409 @@
+"""Models that were exported wrong in silence once: values that are read, tensors from outside, state, threads, classes.
+
+Each is right now, or refused with its line, or the contract says what it assumes.
+"""
+
+import inspect
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+import fairlead
+
+
+class Fn(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+        self.eval()
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def line_of(function, text: str) -> str:
+    lines, start = inspect.getsourcelines(function)
+    return f"{__file__}:{start + next(k for k, line in enumerate(lines) if text in line)}"
+
+
+def run(path, *tensors) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    names = [i.name for i in session.get_inputs()]
+    return session.run(None, {n: t.numpy() for n, t in zip(names, tensors, strict=True)})
+
+
+def refusal(kind, model, inputs, tmp_path, **options) -> str:
+    with pytest.raises(kind) as caught:
+        fairlead.export(model.eval(), inputs, tmp_path / "model.onnx", **options)
+    assert not (tmp_path / "model.onnx").exists()
+    return str(caught.value)
+
+
+# ---- values that are read ------------------------------------------------------------------------------
+
+
+def largest_and_smallest(x):
+    return x * torch.tensor([x.max(), x.min()])
+
+
+def through_numpy(x):
+    return torch.from_numpy(np.tanh(x.numpy()))
+
+
+def through_a_list(x):
+    return torch.tensor(x.tolist()) * 2
+
+
+@pytest.mark.parametrize("model", [largest_and_smallest, through_numpy, through_a_list], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("verify", [True, False], ids=["verified", "unverified"])
+def test_a_tensor_from_outside_that_follows_the_inputs_is_refused_with_its_line(model, verify, tmp_path):
+    text = refusal(fairlead.Unsupported, Fn(model), (torch.randn(3, 2),), tmp_path, verify=verify)
+    assert text.startswith(
+        "[export] Expected everything that follows the inputs to come from PyTorch's operators, but "
+    )
+    assert f" at {line_of(model, 'torch.')} takes a tensor float32[" in text
+
+
+def test_a_tensor_from_outside_that_is_the_same_for_all_values_is_a_constant(tmp_path):
+    def shifted(x):
+        return x + torch.from_numpy(np.arange(4, dtype=np.float32)) + torch.tensor([x.shape[0]])
+
+    x = torch.randn(3, 4)
+    fairlead.export(Fn(shifted), (x,), tmp_path / "model.onnx")
+    other = torch.randn(7, 4)
+    np.testing.assert_allclose(run(tmp_path / "model.onnx", other)[0], shifted(other), rtol=1e-5)
+
+
+def by_largest(x):
+    if x.max() > 1:
+        return x.tanh()
+    return x.relu()
+
+
+@pytest.mark.parametrize("shapes", [None, {}], ids=["free", "fixed"])
+def test_a_branch_on_a_value_is_found_where_the_example_took_one_side(shapes, tmp_path):
+    text = refusal(fairlead.Diverged, Fn(by_largest), (torch.ones(2, 3) * 2,), tmp_path, dynamic_shapes=shapes)
+    assert "Expected the model to execute the same operators for all values" in text
+    assert f"executes aten.relu.default at {line_of(by_largest, 'relu')} where it executed" in text
+
+
+def test_a_choice_by_a_flag_that_executes_the_same_operators_is_found(tmp_path):
+    def chosen(x, flag):
+        return x * (2 if flag else 3)
+
+    text = refusal(fairlead.FairleadError, Fn(chosen), (torch.randn(2, 3), torch.tensor(True)), tmp_path)
+    assert f"aten.mul.Tensor at {line_of(chosen, 'x *')}" in text
+
+
+def test_a_temperature_that_is_built_in_shows_in_probabilities_of_many_classes(tmp_path):
+    """Each is 5e-5: waved through by a tolerance that is scaled by 1."""
+
+    def tempered(x):
+        return torch.softmax(x / float(x.std()), -1)
+
+    text = refusal(fairlead.Discrepancy, Fn(tempered), (torch.randn(2, 20000),), tmp_path, dynamic_shapes={})
+    assert "The model read " in text
+    assert line_of(tempered, "float(") in text
+    assert f"The first operator that differs is aten.div.Tensor at {line_of(tempered, 'float(')}" in text
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
+def test_an_output_is_judged_by_its_own_largest_value(scale, tmp_path):
+    def model(x):
+        return torch.sigmoid(x @ x.T) * scale
+
+    result = fairlead.export(Fn(model), (torch.randn(3, 5),), tmp_path / "model.onnx")
+    assert max(row["scaled"] for row in result.discrepancies) < 1e-4
+
+    def wrong(x):
+        return torch.sigmoid(x @ x.T) * (scale * float(x.abs().mean()))
+
+    text = refusal(fairlead.FairleadError, Fn(wrong), (torch.randn(3, 5),), tmp_path / "w")
+    assert f"aten.mul.Tensor at {line_of(wrong, 'float(')}" in text
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path):
+    (tmp_path / "w").mkdir()
+
+
+def test_the_longest_row_is_read_and_followed(tmp_path):
+    def cut(ids):
+        return ids[:, : int((ids != 0).sum(1).max())].float().cumsum(1)
+
+    fairlead.export(Fn(cut), (torch.randint(1, 9, (2, 6)),), tmp_path / "model.onnx")
+    ids = torch.tensor([[3, 4, 0, 0, 0, 0, 0], [5, 1, 2, 0, 0, 0, 0]])
+    np.testing.assert_allclose(run(tmp_path / "model.onnx", ids)[0], cut(ids))
+
+
+def test_a_count_that_equals_a_size_in_the_example_is_told_from_it(tmp_path):
+    def by_count(ids):
+        return ids.float() / torch.unique(ids).shape[0]
+
+    fairlead.export(Fn(by_count), (torch.arange(6).reshape(1, 6),), tmp_path / "model.onnx")
+    ids = torch.tensor([[3, 4, 3, 4], [3, 3, 3, 3]])
+    np.testing.assert_allclose(run(tmp_path / "model.onnx", ids)[0], by_count(ids))
+
+
+def test_an_empty_selection_is_right_or_refused_with_its_line(tmp_path):
+    def selected(x):
+        return x[x > 0.99].mean()
+
+    x = torch.rand(40, 30)
+    try:
+        fairlead.export(Fn(selected), (x,), tmp_path / "model.onnx")
+    except fairlead.Discrepancy as error:
+        text = str(error)
+    else:
+        text = str(run(tmp_path / "model.onnx", x * 0)[0])
+    assert text == "nan" or f"aten.mean.default at {line_of(selected, 'mean')}" in text
+
+
+# ---- threads and classes -------------------------------------------------------------------------------
+
+
+class Mapped(torch.nn.Module):
+    """Layers mapped over a pool, of its own or a lasting one, or each in a thread."""
+
+    pool = ThreadPoolExecutor(2)
+
+    def __init__(self, way):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(5, 5) for _ in range(4))
+        self.way = way
+
+    def forward(self, x):
+        if self.way == "thread":
+            found = []
+            for layer in self.layers:
+                thread = threading.Thread(target=lambda layer=layer: found.append(layer(x)))
+                thread.start()
+                thread.join()
+            return sum(found)
+        if self.way == "lasting pool":
+            return sum(self.pool.map(lambda layer: layer(x), self.layers))
+        with ThreadPoolExecutor(2) as pool:
+            return sum(pool.map(lambda layer: layer(x), self.layers))
+
+
+@pytest.mark.parametrize("way", ["pool", "lasting pool", "thread"])
+def test_what_runs_in_other_threads_is_recorded(way, tmp_path):
+    model = Mapped(way).eval()
+    fairlead.export(model, (torch.randn(3, 5),), tmp_path / "model.onnx")
+    x = torch.randn(6, 5)
+    with torch.no_grad():
+        np.testing.assert_allclose(run(tmp_path / "model.onnx", x)[0], model(x), atol=1e-5)
+
+
+def test_threads_are_as_before_after_an_export(tmp_path):
+    before = ThreadPoolExecutor.submit, threading.Thread.start
+    fairlead.export(Mapped("pool").eval(), (torch.randn(3, 5),), tmp_path / "model.onnx")
+    assert (ThreadPoolExecutor.submit, threading.Thread.start) == before
+
+
+class Marked(torch.Tensor):
+    """A class that adds nothing to what is computed."""
+
+
+def test_an_input_of_a_class_of_its_own_is_recorded_as_the_tensor_it_is(tmp_path):
+    def model(x):
+        return (x * 2).tanh() @ x.T
+
+    fairlead.export(Fn(model), (torch.randn(3, 5).as_subclass(Marked),), tmp_path / "model.onnx")
+    x = torch.randn(2, 7)
+    np.testing.assert_allclose(run(tmp_path / "model.onnx", x)[0], model(x), atol=1e-5)
+
+
+class Doubled(torch.Tensor):
+    """A class that computes something else."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if func is torch.Tensor.tanh:
+            return torch.Tensor.as_subclass(args[0], torch.Tensor) * 2
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def test_a_class_that_computes_something_else_is_found(tmp_path):
+    text = refusal(fairlead.Discrepancy, Fn(lambda x: x.tanh()), (torch.randn(3, 5).as_subclass(Doubled),), tmp_path)
+    assert "at the example's sizes" in text
+
+
+class Own(torch.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        return func(*(a.inner if isinstance(a, Own) else a for a in args), **(kwargs or {}))
+
+
+def test_a_class_with_operators_of_its_own_is_refused(tmp_path):
+    text = refusal(fairlead.InvalidInput, Fn(lambda x: x * 2), (Own(torch.randn(3)),), tmp_path)
+    assert "got args_0 of class test_hostile.Own, which has operators of its own" in text
+
+
+# ---- state ---------------------------------------------------------------------------------------------
+
+
+class Seen(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def forward(self, x):
+        self.seen.append(x)
+        return torch.stack(self.seen).sum(0)
+
+
+class Counter(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n = 0
+
+    def forward(self, x):
+        self.n += 1
+        return x * self.n
+
+
+class Held(torch.nn.Module):
+    """State that is kept in an object."""
+
+    def __init__(self):
+        super().__init__()
+        self.held = type("State", (), {})()
+        self.held.calls = {"n": 0}
+
+    def forward(self, x):
+        self.held.calls["n"] += 1
+        return x * self.held.calls["n"]
+
+
+@pytest.mark.parametrize(
+    ("make", "path"),
+    [(Seen, "self.seen"), (Counter, "self.n"), (Held, "self.held.calls")],
+    ids=["list", "count", "object"],
+)
+def test_state_that_a_call_changes_is_said_and_put_back(make, path, tmp_path):
+    model, x = make().eval(), torch.randn(3, 4)
+    result = fairlead.export(model, (x,), tmp_path / "model.onnx")
+    (row,) = result.contract.assumptions
+    assert row["kind"] == "state"
+    assert row["what"] == (
+        f"forward changes {path}, and output output of the next call differs: the file computes the first call"
+    )
+    assert row["source"] == line_of(make.forward, "def forward")
+    np.testing.assert_allclose(run(tmp_path / "model.onnx", x)[0], make()(x))
+    np.testing.assert_allclose(model(x), make()(x))  # as if it had never been called
+    text = refusal(fairlead.Diverged, make(), (x,), tmp_path / "w", strict=True)
+    assert "Expected no assumption" in text
+    assert path in text
+
+
+class Cached(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.masks = {}
+
+    def forward(self, x):
+        n = x.shape[1]
+        if n not in self.masks:
+            self.masks[n] = torch.ones(n, n).tril()
+        return x @ self.masks[n]
+
+
+def test_a_cache_that_changes_nothing_is_not_state(tmp_path):
+    model = Cached().eval()
+    result = fairlead.export(model, (torch.randn(3, 4),), tmp_path / "model.onnx")
+    assert result.contract.assumptions == []
+    assert model.masks == {}
+
+
+def test_weights_that_a_look_up_scales_are_put_back(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Embedding(10, 4, max_norm=0.5)).eval()
+    before = model[0].weight.detach().clone()
+    with pytest.raises(fairlead.Unsupported, match="embedding_renorm"):
+        fairlead.export(model, (torch.randint(0, 10, (2, 3)),), tmp_path / "model.onnx")
+    assert torch.equal(model[0].weight, before)
+
+
+# ---- numbers -------------------------------------------------------------------------------------------
+
+
+def test_every_argument_that_is_built_in_and_every_number_that_is_returned_is_listed(tmp_path):
+    def model(x, count, factor, keep, mode):
+        return x[:, :count] * factor, x.shape[0], 1.5
+
+    result = fairlead.export(Fn(model), (torch.randn(3, 5), 3, 2.5, True, "sum"), tmp_path / "model.onnx")
+    notes = "\n".join(result.contract.notes)
+    for text in ("args_1 = 3", "args_2 = 2.5", "args_3 = True", "args_4 = 'sum'"):
+        assert f"{text} is built into the file" in notes
+    assert "forward also returns 1 = 3 at the example: a number, and no output of the file" in notes
+    assert "forward also returns 2 = 1.5" in notes
+
+
+# ---- what eager is compared as -------------------------------------------------------------------------
+
+
+class Padded(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.encoder = torch.nn.TransformerEncoder(layer, 1)
+
+    def forward(self, x, mask):
+        return self.encoder(x, src_key_padding_mask=mask)
+
+
+def test_an_encoder_with_padding_is_compared_without_its_fused_path(tmp_path):
+    mask = torch.zeros(2, 6, dtype=torch.bool)
+    mask[0, 4:] = True
+    result = fairlead.export(Padded().eval(), (torch.randn(2, 6, 8), mask), tmp_path / "model.onnx")
+    assert max(row["scaled"] for row in result.discrepancies) < 1e-4
+    assert torch.backends.mha.get_fastpath_enabled()
+
+
+class Autocast(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(64, 64)
+
+    def forward(self, x):
+        with torch.autocast("cpu", torch.bfloat16):
+            halves = self.linear(x).float()
+        return halves, x * 2
+
+
+def test_autocast_within_forward_is_judged_by_its_dtype(tmp_path):
+    result = fairlead.export(Autocast().eval(), (torch.randn(3, 64),), tmp_path / "model.onnx")
+    assert result.contract.computed_in == ["bfloat16", "float32"]
+    assert result.contract.outputs[0]["dtype"] == "float32"
+
+
+# ---- control flow and packed modules -------------------------------------------------------------------
+
+
+def test_a_choice_between_functions_is_traced_and_both_sides_are_checked(tmp_path):
+    class Chosen(torch.nn.Module):
+        def forward(self, x):
+            return torch.cond(x.sum() > 0, lambda x: x.tanh(), lambda x: x * 3, (x,))
+
+    fairlead.export(Chosen().eval(), (torch.rand(3, 4),), tmp_path / "model.onnx")
+    for x in (torch.rand(2, 5), -torch.rand(2, 5)):
+        expected = x.tanh() if x.sum() > 0 else x * 3
+        np.testing.assert_allclose(run(tmp_path / "model.onnx", x)[0], expected, atol=1e-6)
+
+
+def test_a_quantized_module_says_what_it_is(tmp_path):
+    with pytest.warns(DeprecationWarning, match="torch.ao.quantization is deprecated"):
+        model = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(4, 4)), {torch.nn.Linear})
+    text = refusal(fairlead.Unsupported, model, (torch.randn(3, 4),), tmp_path)
+    assert "got 0, a quantized Linear of torch.ao: its weights are packed" in text
