@@ -464,11 +464,18 @@ def test_every_tensor_of_out_is_written(tmp_path):
     assert places.tolist() == [1, 2, 3]
 
 
+def observed(a):
+    """A fake quantisation that moves its own averages."""
+    on, moving = torch.ones(1, dtype=torch.int64), [torch.zeros(1), torch.ones(1), torch.ones(1)]
+    zero = torch.zeros(1, dtype=torch.int32)
+    return torch.ops.aten._fused_moving_avg_obs_fq_helper(a, on, on, *moving, zero, 0.1, 0, 255, -1)
+
+
 @pytest.mark.parametrize(
     ("model", "operator"),
     [
         (lambda a: torch._foreach_add_([a * 1, a * 2], 1), "aten._foreach_add_.Scalar"),
-        (lambda a: torch.rrelu(a) * 2, "aten.rrelu_with_noise.default"),
+        (observed, "aten._fused_moving_avg_obs_fq_helper.default"),
     ],
 )
 def test_operators_whose_writes_are_not_their_results_are_refused(model, operator, tmp_path):
