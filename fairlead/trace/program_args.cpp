@@ -15,6 +15,13 @@ bool rounds(Expr e) {
   return std::any_of(e->args.begin(), e->args.end(), rounds);
 }
 
+// batch*sequence: what views and flattenings make, and nothing else that several runs would allow.
+bool is_product(Expr e) {
+  const auto is_symbol = [](Expr part) { return part->kind == ExprKind::kSymbol; };
+  return is_symbol(e) ||
+         (e->kind == ExprKind::kMul && std::all_of(e->args.begin(), e->args.end(), is_symbol));
+}
+
 }  // namespace
 
 void ProgramBuilder::note_unsolved(const std::string& sentence, std::string_view what,
@@ -76,7 +83,7 @@ Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::s
     // What follows from it is explained by it: only the roots are named.
     return new_symbol("unsolved", SymbolKind::kData, observed);
   }
-  note_fitted(solution.expr, what);
+  if (!is_product(solution.expr)) note_fitted(solution.expr, what);
   if (solution.ambiguous()) {
     ++program_.ambiguous;
     if (!request_.nested) add_rival(solution.expr, solution.other);

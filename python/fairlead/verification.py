@@ -38,6 +38,7 @@ from fairlead.runtime_check import OnnxSession, TensorValue, compare, difference
 from fairlead.values import Variation, alone, variations
 
 CHECKED_SETTINGS = 3
+LONGEST = 6.0  # seconds, after which far sizes and other values are no longer added
 BRANCH_SETTINGS = 2  # of a further program, beside its example
 CHOSEN = ("unseen", "branch")  # rows of sizes that were made up; a branch is another program of the file
 EXACT = (torch.int64, torch.uint64)
@@ -95,10 +96,12 @@ class Verification:
         self.note_state()
         rows: list[dict] = []
         waiting = deque(self.settings())
-        near = 0
+        near, began = 0, time.perf_counter()
         while waiting:
             setting = waiting.popleft()
             if setting.kind == "unseen" and not setting.far and near >= self.effort.near:
+                continue
+            if (setting.far or setting.kind == "values") and time.perf_counter() - began > LONGEST:
                 continue
             row = self.check(session, setting)
             if row is None:
@@ -196,7 +199,9 @@ class Verification:
         base = list(self.symbols_of([self.calls[0].tensor(n) for n in self.calls[0].names]).values())
         if not base:
             return []
-        return [self.setting_at(v, 7, far=True) for v in apart(base, list(setting.sizes.values()))]
+        most = max(self.effort.elements, 2 * elements(self.probed, base))
+        parts = apart(base, list(setting.sizes.values()))
+        return [self.setting_at(v, 7, far=True) for v in parts if elements(self.probed, v) <= most]
 
     def symbols_of(self, tensors: list[torch.Tensor]) -> dict[str, int]:
         """The sizes of a call by symbol; {} where its shapes are not those of the contract."""

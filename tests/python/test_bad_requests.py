@@ -85,7 +85,7 @@ def test_outputs_that_are_inputs_or_the_same_tensor_work(tmp_path, fn, names):
     with untouched(model):
         result = fairlead.export(model, (X,), tmp_path / "model.onnx")
     assert [o["name"] for o in result.contract.outputs] == names
-    assert len(result.discrepancies) == 4
+    assert len(result.discrepancies) >= 4
     assert all(row["ok"] for row in result.discrepancies)
 
 

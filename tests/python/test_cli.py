@@ -100,7 +100,7 @@ def test_export_of_a_script_and_inspect_of_what_it_wrote(folder):
     assert shown.returncode == 0, shown.stderr
     for part in ("written by fairlead", "x  float32[rows, 4]", "tags  float32[rows, 5]", "MatMul",
                  "Symbols\n  rows  axis 0 of x\n",
-                 "Checked: in ONNX Runtime at the example and at rows=1; "):  # fmt: skip
+                 "Checked: in ONNX Runtime at the example, with 5 other values and at rows=1; "):  # fmt: skip
         assert part in shown.stdout, shown.stdout
 
 

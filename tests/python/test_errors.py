@@ -172,15 +172,15 @@ def branch_on_value(x):
     return x + 1
 
 
-def test_a_branch_on_a_value_is_found_by_other_values_with_the_line(tmp_path):
-    text = refusal(fairlead.Diverged, Fn(branch_on_value), (X,), tmp_path)
-    assert text == (
-        "[verify] Expected the model to execute the same operators for all values, but at the example's sizes with "
-        "other values (signs flipped) it executes aten.add.Tensor at "
-        f"{line_of(branch_on_value, 'x + 1')} where it executed aten.mul.Tensor at "
-        f"{line_of(branch_on_value, 'x * 2')}: it branches on a value there. No file was written under "
-        f"{tmp_path / 'model.onnx'}. Write the choice with torch.where, or export each side as a model of its own."
-    )
+def test_a_branch_on_a_value_stops_the_file_where_the_answer_is_another_one(tmp_path):
+    result = fairlead.export(Fn(branch_on_value), (X,), tmp_path / "model.onnx")
+    source = line_of(branch_on_value, "x.sum()")
+    assert f"the file requires read_0 == 1, which the model asks at {source}" in result.contract.notes
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    (got,) = session.run(None, {"x": X.numpy()})
+    assert torch.equal(torch.from_numpy(got), branch_on_value(X))
+    with pytest.raises(Exception, match="read_0 == 1"):
+        session.run(None, {"x": -X.numpy() - 1})
 
 
 def test_a_branch_on_a_value_is_an_assumption_with_the_line(tmp_path):

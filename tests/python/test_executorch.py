@@ -101,7 +101,7 @@ def test_the_suffix_decides_and_a_maximum_of_the_user_counts(tmp_path):
     result = fairlead.export(Small().eval(), {"x": torch.randn(3, 8)}, path, dynamic_shapes=shapes)
     assert "rows: from axis 0 of x; ran at" in str(result.contract)
     assert "allowed 1 to 16" in str(result.contract)
-    assert "ExecuTorch at the example and at rows=1" in result.contract.verified
+    assert "ExecuTorch at the example, with 5 other values and at rows=1" in result.contract.verified
     from fairlead.executorch.session import ExecutorchSession
 
     for rows in (1, 16):

@@ -125,7 +125,7 @@ def test_a_model_keeps_its_arguments_and_its_results(name, tmp_path):
     path = tmp_path / "model.pt2"
     result = fairlead.export(model, inputs, path)
     assert max(row["scaled"] for row in result.discrepancies) < 1e-5
-    assert sum(row["kind"] == "unseen" for row in result.discrepancies) == 3
+    assert sum(row["kind"] == "unseen" for row in result.discrepancies) >= 3
     program = loaded(path).module()
     names = list(fairlead.get_leaf_tensors(inputs))
     for batch in (1, 5):
