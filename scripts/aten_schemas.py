@@ -23,7 +23,7 @@ ALIASES = {NEVER: "kNever", VIEW: "kView", OBSERVED: "kObserved"}
 COMPOSITE = TARGET.with_name("composite.cpp")
 
 KINDS_TARGET = TARGET.parent.parent / "graph/operator_kinds.cpp"
-KINDS_HEAD = """// Kinds of arguments and results of ATen operators. Written by scripts/aten_schemas.py; do not edit.
+KINDS_HEAD = """// Kinds of ATen arguments and results. Written by scripts/aten_schemas.py; do not edit.
 #include "fairlead/graph/validate.h"
 
 namespace fairlead {

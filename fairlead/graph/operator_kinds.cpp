@@ -1,4 +1,4 @@
-// Kinds of arguments and results of ATen operators. Written by scripts/aten_schemas.py; do not edit.
+// Kinds of ATen arguments and results. Written by scripts/aten_schemas.py; do not edit.
 #include "fairlead/graph/validate.h"
 
 namespace fairlead {
