@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import torch
-from fairlead.record.operators import NEVER, OBSERVED, VIEW, define
+from fairlead.record.operators import NEEDS_STRIDES, NEVER, OBSERVED, VIEW, define
 
 from fairlead import _core
 
@@ -23,7 +23,7 @@ ALIASES = {NEVER: "kNever", VIEW: "kView", OBSERVED: "kObserved"}
 COMPOSITE = TARGET.with_name("composite.cpp")
 
 KINDS_TARGET = TARGET.parent.parent / "graph/operator_kinds.cpp"
-KINDS_HEAD = """// Kinds of arguments and results of ATen operators. Written by scripts/aten_schemas.py; do not edit.
+KINDS_HEAD = """// Kinds of ATen arguments and results. Written by scripts/aten_schemas.py; do not edit.
 #include "fairlead/graph/validate.h"
 
 namespace fairlead {
@@ -123,6 +123,8 @@ def kinds(overload) -> str:
         if argument.name in AXES and letter in "ioIJ" and base not in NO_AXES:
             mark = "^" if base in ONE_MORE else "%" if base.startswith("permute") else "~" if base == "roll" else "@"
         texts.append(("." if argument.has_default_value() else "") + mark + letter)
+    if base in NEEDS_STRIDES:  # a recording adds those of the tensor that is read as raw storage
+        texts.append(".x")
     results = "".join(letter_of(result) for result in schema.returns)
     return "".join(texts) + ":" + results
 

@@ -1,4 +1,4 @@
-// Kinds of arguments and results of ATen operators. Written by scripts/aten_schemas.py; do not edit.
+// Kinds of ATen arguments and results. Written by scripts/aten_schemas.py; do not edit.
 #include "fairlead/graph/validate.h"
 
 namespace fairlead {
@@ -102,9 +102,9 @@ constexpr OperatorKinds kRows[] = {
     {"aten.arctanh.default", "T:T"},
     {"aten.argmax.default", "T.@o.b:T"},
     {"aten.argmin.default", "T.@o.b:T"},
-    {"aten.as_strided.default", "TII.o:T"},
-    {"aten.as_strided_copy.default", "TII.o:T"},
-    {"aten.as_strided_scatter.default", "TTII.o:T"},
+    {"aten.as_strided.default", "TII.o.x:T"},
+    {"aten.as_strided_copy.default", "TII.o.x:T"},
+    {"aten.as_strided_scatter.default", "TTII.o.x:T"},
     {"aten.asin.default", "T:T"},
     {"aten.asinh.default", "T:T"},
     {"aten.atan.default", "T:T"},

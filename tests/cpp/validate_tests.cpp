@@ -83,6 +83,8 @@ TEST_CASE("axes, numbers and lists that only the lowering knows are refused too"
       "%2: float32[2, 3] = aten.affine_grid_generator.default(%0, [1], False)",
       "%2: float32[2, 3] = aten.convolution.default(%0, %1, None, [1], [0], [1], False, [0], 1)",
       "%2: float32[2, 3] = aten.pixel_shuffle.default(%0, 2)",
+      "%2: float32[2, 3] = aten.convolution.default(%5, %5, None, [1, 1], [], [1, 1], False, [0], "
+      "1)",
       "%2: float32[2, 3] = aten.scatter.src(%0, 0, %1, %0)",
       "%2: float32[2, 3], %3: float32[1], %4: float32[1] = aten.lstm.input(%0, [], [], True, 1, "
       "0.0, "
@@ -92,8 +94,10 @@ TEST_CASE("axes, numbers and lists that only the lowering knows are refused too"
   };
   for (const std::string_view node : nodes) {
     CAPTURE(node);
-    const Graph graph = parse_graph("input %0 \"x\": float32[2, 3]\ninput %1 \"i\": int64[2]\n" +
-                                    std::string(node) + "\noutput \"y\" = %2\n");
+    const Graph graph = parse_graph(
+        "input %0 \"x\": float32[2, 3]\ninput %1 \"i\": int64[2]\n"
+        "input %5 \"p\": float32[2, 2, 3, 3]\n" +
+        std::string(node) + "\noutput \"y\" = %2\n");
     try {
       (void)onnx::lower_graph(graph, {});
       FAIL("it was lowered");

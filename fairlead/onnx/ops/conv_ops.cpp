@@ -9,7 +9,11 @@ namespace {
 // A list of one integer counts for every spatial dimension.
 Shape spatial(Lowering& b, std::size_t i, std::size_t count) {
   Shape list = b.integers(i);
-  if (list.size() == 1) list.resize(count, list[0]);
+  if (list.size() == 1) list.resize(count, Expr{list[0]});
+  if (list.size() != count) {
+    b.unsupported("expected " + std::to_string(count) + " numbers as argument " +
+                  std::to_string(i) + ", got " + std::to_string(list.size()));
+  }
   return list;
 }
 
@@ -46,7 +50,7 @@ void lower_convolution(Lowering& b) {
     padding.assign(count, b.expr(0));
   }
   Ints pads = constants(b, padding, "padding");
-  pads.insert(pads.end(), pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(count));
+  for (std::size_t k = 0; k < count; ++k) pads.push_back(std::int64_t{pads[k]});
   Attributes attributes = {
       attr("strides", constants(b, spatial(b, 3, count), "stride")),
       attr("pads", pads),
