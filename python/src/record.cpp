@@ -107,7 +107,8 @@ void init_record(nb::module_& m) {
           "follows_from_outside",
           [](const Recorder& r, int a, int b) {
             nb::list rows;
-            for (const FromOutside& f : follows_from_outside(r.vocabulary(), r.run_at(a), r.run_at(b))) {
+            for (const FromOutside& f :
+                 follows_from_outside(r.vocabulary(), r.run_at(a), r.run_at(b))) {
               rows.append(nb::make_tuple(f.what, f.place, f.source, f.is_float));
             }
             return rows;

@@ -304,10 +304,11 @@ TEST_CASE("numbers that went through floats compute as Python does") {
 
 TEST_CASE("real numbers, comparisons and powers of two print and read back") {
   ExprPool pool;
-  for (const char* text : {"floor(n*0.3)", "round(n/3.0)", "trunc(sqrt(real(n - m)) + 0.5)",
-                           "ceil(pow(n, 0.5))", "2*less(n, 5) + 1", "where(less(n, 5), n + 1, 3*m)",
-                           "same(n, m)", "power2(bit_length(n - 1))", "floor((n + 1.5)*real(2*m))",
-                           "float(n/7.0)", "floor(log(n))", "less(float(real(2*n)), float(m/3.0))"}) {
+  for (const char* text :
+       {"floor(n*0.3)", "round(n/3.0)", "trunc(sqrt(real(n - m)) + 0.5)", "ceil(pow(n, 0.5))",
+        "2*less(n, 5) + 1", "where(less(n, 5), n + 1, 3*m)", "same(n, m)",
+        "power2(bit_length(n - 1))", "floor((n + 1.5)*real(2*m))", "float(n/7.0)", "floor(log(n))",
+        "less(float(real(2*n)), float(m/3.0))"}) {
     CAPTURE(text);
     const Expr e = pool.parse(text);
     CHECK(pool.parse(pool.to_string(e)) == e);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import onnxruntime
 import pytest
 import torch
 from torch.export import Dim
