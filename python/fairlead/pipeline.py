@@ -340,7 +340,8 @@ class _Export(Solving, Boundaries, Guards):
         ):
             return bool(blamed)
         if isinstance(error, _core.Diverged) and getattr(error, "far", False) and blamed:
-            return any([self.lower_maximum(k, reason) for k in blamed])
+            lowered = [self.lower_maximum(k, reason) for k in blamed]  # each of them, whatever the first says
+            return any(lowered)
         if isinstance(error, _core.Unsolved):
             blamed = self.unsolved_symbols()
         self.keeps_probed = False

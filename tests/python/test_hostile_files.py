@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import checkpoints
-import hostile
+import hostile_archives as hostile
 import pytest
 import torch
 from hostile_archives import ARCHIVES, FOLDERS

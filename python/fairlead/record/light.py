@@ -1,8 +1,8 @@
 """Runs without weights: what touches a parameter becomes a tensor without data, everything else is computed.
 
 Masks, positions and lengths stay real, so that what a model reads of them is right, and a run costs Python alone, at
-any number of parameters and at any size. A model that reads what its weights decide (the experts of a token, a predicted
-length) raises, and is run for real.
+any number of parameters and at any size. A model that reads what its weights decide (the experts of a token, a
+predicted length) raises, and is run for real.
 """
 
 from __future__ import annotations
