@@ -403,7 +403,7 @@ def program(seed: int):
                 v.fill_(choice)
             elif kind == "copy":
                 v.copy_(v.flip(dim) if v.dim() else v * 2)
-            elif kind == "mask":
+            elif kind == "mask" and v.dim():  # with a mask of no dimension PyTorch itself goes by the value
                 v[v > 5] = -choice
             elif kind == "diagonal":
                 values.append(v.diagonal(choice - 1, 0, -1) if min(v.shape[0], v.shape[-1]) > 2 else v.select(0, 0))
