@@ -40,11 +40,16 @@ class Boundaries:
             self.keeps_probed = False
         return self.fixes.raise_minimum(self.probed, k, least, reason, note)
 
-    def lower_maximum(self, k: int, reason: str) -> bool:
-        """Symbol k is at most what ran: far beyond it the model executes another program, which has no one boundary."""
-        most = self.probed.symbols[k].tried[-1]
-        self.probed.bound(k, 1, most)
-        return self.fixes.lower_maximum(self.probed, k, most, reason)
+    def lower_maxima(self, error: Any, reason: str) -> bool:
+        """Symbols that are to blame far beyond what ran are at most that: the model executes another program there,
+        which has no one boundary, or the file is wrong."""
+        symbols = self.probed.symbols
+        beyond = [k for k, size in enumerate(error.values) if size > symbols[k].tried[-1]]
+        larger = [k for k in beyond if k in error.blamed] or beyond
+        for k in larger:
+            self.probed.bound(k, 1, symbols[k].tried[-1])
+        learnt = [self.fixes.lower_maximum(self.probed, k, symbols[k].tried[-1], reason) for k in larger]
+        return any(learnt)
 
     def leave_beyond(self, k: int, size: int, reason: str) -> bool:
         """Symbol k ran at other sizes than this one, where the model executes another program: the boundary is found.

@@ -286,6 +286,9 @@ class Branches:
         contract.symbols = []
         for leaf, shape in enumerate(shapes):
             for axis, text in enumerate(shape):
+                name = text.split("*")[-1]
+                if text != name and name in symbols and not any(row["name"] == name for row in contract.symbols):
+                    contract.symbols.append(symbols[name])  # a number of times the symbol
                 if not text.isidentifier() or any(row["name"] == text for row in contract.symbols):
                     continue
                 row = symbols.get(text, {"name": text, "where": f"axis {axis} of {self.root.input_names[leaf]}"})

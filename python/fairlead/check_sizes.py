@@ -10,6 +10,7 @@ from fairlead.dynamic_shapes import LARGEST
 
 LONGEST = 4096  # of a declared maximum that is run
 FAR_FIRST, FAR = 3, 5  # times the example: of the first symbol, which most often is the batch, and of the others
+CLOSE = 8  # times apart: sizes that are swapped; a batch as large as an image is wide is nothing that anyone asks for
 ROUND = 8  # kernels and models that pad take other ways at multiples of it
 
 
@@ -29,7 +30,8 @@ def candidates(probed: Any, base: list[int]) -> Iterator[list[int]]:
     yield [ROUND * (-(-size // ROUND) + k) for k, size in enumerate(base)]
     for k in symbols:
         for other in range(k + 1, len(base)):
-            if base[k] != base[other]:
+            least, most = sorted((base[k], base[other]))
+            if least < most <= CLOSE * least:
                 yield [base[other] if i == k else base[k] if i == other else base[i] for i in symbols]
     for k, symbol in enumerate(probed.symbols):
         if symbol.max <= LONGEST:

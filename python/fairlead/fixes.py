@@ -19,6 +19,7 @@ class Wrong:
     blamed: list[int]  # symbols
     smallest: bool
     reason: str
+    far: bool = False  # far beyond what ran
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Fixes:
             return True
         if not values or values in self.given_up or any(w.values == values for w in self.wrong):
             return False
-        self.wrong.append(Wrong(values, error.blamed, error.smallest, reason_of(error)))
+        self.wrong.append(Wrong(values, error.blamed, error.smallest, reason_of(error), error.far))
         return True
 
     def give_up(self, probed) -> bool:
@@ -52,6 +53,8 @@ class Fixes:
                 if wrong.smallest:
                     least = max(2, probed.symbols[k].tried[0])
                     learnt.append(self.raise_minimum(probed, k, least, wrong.reason))
+                elif wrong.far and wrong.values[k] > probed.symbols[k].tried[-1]:
+                    learnt.append(self.lower_maximum(probed, k, probed.symbols[k].tried[-1], wrong.reason))
                 else:
                     learnt.append(self.fix(probed, k, wrong.reason))
         self.wrong = []

@@ -317,7 +317,7 @@ class _Export(Solving, Boundaries, Guards):
         smallest, blamed = getattr(error, "smallest", False), getattr(error, "blamed", [])
         values = getattr(error, "values", None) or []
         if isinstance(error, _core.Discrepancy):
-            return self.fixes.solve_for(error)
+            return self.fixes.solve_for(error) or (getattr(error, "far", False) and self.lower_maxima(error, reason))
         if isinstance(error, _core.Diverged) and probed.base_parted and not smallest:
             # The example itself: at its sizes of 1 the model executes another program than at larger ones.
             ones = ones_in(probed, self.call.tensors)
@@ -339,9 +339,8 @@ class _Export(Solving, Boundaries, Guards):
             and all(self.leave_beyond(k, values[k], reason) for k in blamed)
         ):
             return bool(blamed)
-        if isinstance(error, _core.Diverged) and getattr(error, "far", False) and blamed:
-            lowered = [self.lower_maximum(k, reason) for k in blamed]  # each of them, whatever the first says
-            return any(lowered)
+        if isinstance(error, _core.Diverged) and getattr(error, "far", False) and self.lower_maxima(error, reason):
+            return True
         if isinstance(error, _core.Unsolved):
             blamed = self.unsolved_symbols()
         self.keeps_probed = False

@@ -110,6 +110,9 @@ def tolerance_for(dtype: torch.dtype, computed_in: str = "") -> float:
     return max(own, TOLERANCE.get(getattr(torch, computed_in, dtype), 0.0)) if own and computed_in else own
 
 
+NOTHING = 1e-30  # the scale of an output that has nothing but zeros, or what underflows
+
+
 def precision(dtype: torch.dtype) -> float:
     return torch.finfo(dtype).eps if dtype.is_floating_point else 0.0
 
@@ -135,6 +138,8 @@ def difference(
     elif found.differing:
         problem = f"{found.differing} of {found.count} {dtype} values differ"
         scaled = max(scaled, 1.0)
+    elif scaled > limit and found.scale < NOTHING and found.max_abs <= precision(want.dtype):
+        scaled = found.max_abs  # zeros, up to a rounding step of 1
     elif scaled > limit and found.max_abs <= min(limit, precision(want.dtype)) * scale:
         scaled = found.max_abs / scale
     elif scaled > limit:

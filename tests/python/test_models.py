@@ -81,7 +81,7 @@ import torch, zoo, fairlead
 torch.manual_seed(0)
 model, inputs = zoo.PLAIN[{name!r}]()
 result = fairlead.export(model, inputs, {str(tmp_path / "model.onnx")!r})
-assert all(row["ok"] for row in result.discrepancies) and len(result.discrepancies) == 4
+assert all(row["ok"] for row in result.discrepancies) and len(result.discrepancies) >= 4
 print("exported", result.nodes)
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300)

