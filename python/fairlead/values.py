@@ -75,6 +75,8 @@ def kind_of(tensor: torch.Tensor) -> str:
         return MASK
     if tensor.is_floating_point():
         return MASK if tensor.dim() > 1 and two_valued(tensor) else FLOATS
+    if tensor.dtype in (torch.uint16, torch.uint32, torch.uint64):  # PyTorch has no extremes of them
+        tensor = tensor.to(torch.int64)
     if int(tensor.max()) <= 1 and int(tensor.min()) >= 0 and tensor.dim():
         return MASK
     return POSITIONS if tensor.dim() and counts(tensor, tensor.dim() - 1) else IDS
