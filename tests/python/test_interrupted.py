@@ -216,7 +216,7 @@ def test_without_transformers_and_onnx_a_plain_model_exports(tmp_path):
         """,
         tmp_path,
     )
-    assert out == "4"
+    assert int(out) >= 4
 
 
 def test_without_torch_export_says_what_to_install(tmp_path):
