@@ -6,6 +6,8 @@ import pytest
 import torch
 from test_unseen_sizes import assert_same, exported
 
+import fairlead
+
 
 def iou(a, b):
     width = min(a[2], b[2]) - max(a[0], b[0])
