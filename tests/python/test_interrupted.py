@@ -188,7 +188,7 @@ def without(names: list[str], script: str, folder: Path) -> str:
 
 @pytest.mark.xfail(
     strict=False,
-    reason="the finder that hides packages raises where a look-up would find nothing: Expected onnx for fairlead.export",
+    reason="the finder that hides packages raises where a look-up finds nothing: Expected onnx for fairlead.export",
 )
 def test_without_onnx_runtime_the_check_says_what_to_install_before_any_work(tmp_path):
     out = without(
@@ -215,7 +215,7 @@ def test_without_onnx_runtime_the_check_says_what_to_install_before_any_work(tmp
 
 @pytest.mark.xfail(
     strict=False,
-    reason="the finder that hides packages raises where a look-up would find nothing: Expected onnx for fairlead.export",
+    reason="the finder that hides packages raises where a look-up finds nothing: Expected onnx for fairlead.export",
 )
 def test_without_transformers_and_onnx_a_plain_model_exports(tmp_path):
     out = without(
