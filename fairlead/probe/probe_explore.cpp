@@ -90,7 +90,10 @@ void Prober::explore(std::size_t g) {
 }
 
 bool Prober::explore_whole(std::size_t g, std::string& reason) {
-  const bool moved = moves_either_way(groups_[g], reason) || explore_sums(g);
+  bool moved = moves_either_way(groups_[g], reason);
+  // One that only shrinks may be what something else is too long for, which goes unnoticed.
+  if (moved && groups_[g].only_down && explore_sums(g, true)) groups_[g].only_down = false;
+  moved = moved || explore_sums(g, false);
   groups_[g].dynamic = moved;
   return moved;
 }

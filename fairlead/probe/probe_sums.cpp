@@ -24,6 +24,22 @@ std::vector<Prober::SumGuess> Prober::sums_with(std::size_t g) const {
   return whole;
 }
 
+// As large as the group and a dimension that does not vary: a mask as long as the past and the one
+// token of a program for one token.
+std::vector<Prober::SumGuess> Prober::sums_with_fixed(std::size_t g) const {
+  std::vector<SumGuess> whole, parts;
+  for (std::size_t s = 0; s < groups_.size(); ++s) {
+    if (s == g || groups_[s].sum_of[0] >= 0 || in_sum(s)) continue;
+    if (!fixed_sizes_.contains(groups_[s].base - groups_[g].base)) continue;
+    whole.push_back({s, -1, groups_[s].places});
+    const auto alike = by_axis_and_rank(groups_[s].places);
+    if (groups_[s].pinned || alike.size() < 2) continue;
+    for (const auto& places : alike) parts.push_back({s, -1, places});
+  }
+  whole.insert(whole.end(), parts.begin(), parts.end());
+  return whole;
+}
+
 // The places of the group that are not in the sum become a group at the end of the list.
 void Prober::suppose(const SumGuess& guess, std::size_t g) {
   if (guess.places.size() < groups_[guess.sum].places.size()) {
@@ -66,8 +82,12 @@ bool Prober::in_sum(std::size_t g) const {
   });
 }
 
-bool Prober::explore_sums(std::size_t g) {
+bool Prober::explore_sums(std::size_t g, bool upward) {
   std::string ignored;
+  const auto follows = [&] {
+    return upward ? moves(groups_[g], up(groups_[g], groups_[g].base), ignored)
+                  : moves_either_way(groups_[g], ignored);
+  };
   // A sum that is known already, whose other part turned out to be this group and not its namesake.
   for (Group& sum : groups_) {
     if (sum.sum_of[0] < 0) continue;
@@ -76,17 +96,20 @@ bool Prober::explore_sums(std::size_t g) {
       if (groups_[part].base != groups_[g].base) continue;
       const int before = part;
       part = static_cast<int>(g);
-      if (moves_either_way(groups_[g], ignored)) return true;
+      if (follows()) return true;
       part = before;
     }
   }
-  for (const SumGuess& guess : sums_with(g)) {
+  std::vector<SumGuess> guesses = sums_with(g);
+  const std::vector<SumGuess> more = sums_with_fixed(g);
+  guesses.insert(guesses.end(), more.begin(), more.end());
+  for (const SumGuess& guess : guesses) {
     const auto [s, t, places] = guess;
     const std::size_t mark = kept_.size();
     const bool was_dynamic = groups_[s].dynamic;
     suppose(guess, g);
     // A part that moved alone before must move with the sum as well.
-    if (moves_either_way(groups_[g], ignored) &&
+    if (follows() &&
         (t < 0 || !groups_[t].dynamic || moves_either_way(groups_[t], ignored))) {
       groups_[s].dynamic = true;
       drop_runs_that_break(s);
