@@ -50,6 +50,7 @@ void Prober::make_groups() {
       taken_.insert(base_[leaf][axis]);
       std::string key;
       if (asked.kind == DimRequest::Kind::kStatic) {
+        fixed_sizes_.insert(base_[leaf][axis]);
         continue;
       }
       if (!asked.name.empty()) {

@@ -107,7 +107,11 @@ Task<void> Prober::explore(std::size_t g) {
 Task<bool> Prober::explore_whole(std::size_t g, std::string& reason) {
   bool moved = co_await moves_either_way(groups_[g], reason);
   const FixedDim::Why why = said_;
-  if (!moved) moved = co_await explore_sums(g);
+  if (moved && groups_[g].only_down) {
+    // One that only shrinks may be what something else is too long for, which goes unnoticed.
+    if (co_await explore_sums(g, true)) groups_[g].only_down = false;
+  }
+  if (!moved) moved = co_await explore_sums(g, false);
   said_ = why;
   groups_[g].dynamic = moved;
   co_return moved;

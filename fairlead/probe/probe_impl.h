@@ -113,12 +113,14 @@ class Prober {
   // ---- sums -----------------------------------------------------------------------------------
 
   [[nodiscard]] std::vector<SumGuess> sums_with(std::size_t g) const;
+  [[nodiscard]] std::vector<SumGuess> sums_with_fixed(std::size_t g) const;
   void suppose(const SumGuess& guess, std::size_t g);
   void take_back(const SumGuess& guess);
   void set_sum(std::size_t s, int a, int b);
   void clear_sum(std::size_t s);
   [[nodiscard]] bool in_sum(std::size_t g) const;
-  Task<bool> explore_sums(std::size_t g);
+  Task<bool> explore_sums(std::size_t g, bool upward);
+  Task<bool> follows(Group& group, bool upward);
   void drop_runs_that_break(std::size_t s);
   Task<void> split_sum(std::size_t s);
 
@@ -148,6 +150,7 @@ class Prober {
   int first_ = -1;      // the run of this program nearest to the example
   std::vector<Group> groups_;
   std::set<std::int64_t> taken_;
+  std::set<std::int64_t> fixed_sizes_;  // of dimensions that are not asked about
   std::vector<Kept> kept_;
   std::size_t trials_ = 0;
   bool moved_base_ = false;

@@ -272,6 +272,7 @@ class RecordingSession:
             except Exception as error:  # the model refused these sizes: whatever it raised is the answer
                 words = f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
                 return Outcome(error=words + place_of(error))
+            core.returned()
             leaves = list(get_leaf_tensors(outputs).values())
             run = core.end(leaves)
             if reference >= 0:
