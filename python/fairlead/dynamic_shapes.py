@@ -1,6 +1,6 @@
 """`dynamic_shapes` as torch.export takes them, spread over the flat leaves of the inputs.
 
-A request per dim is (kind, name, min, max): kind 0 to be found out, 1 static, 2 dynamic.
+A request per dim is (kind, name, min, max): "auto" is to be found out.
 
     ({0: "batch", 1: Dim("seq", min=2)}, None)      one entry per argument, in order; None: static
     {"x": ("batch", None), "cache": [{0: "batch"}, {0: "batch"}]}      by name; a cache is a flat list
@@ -12,12 +12,11 @@ from typing import Any
 
 import torch
 
-from fairlead._core import InvalidInput
+from fairlead._core import DimRequest, InvalidInput, Leaf
 from fairlead.leaves import get_leaf_tensors
 
-AUTO, STATIC, DYNAMIC = 0, 1, 2
+AUTO, STATIC, DYNAMIC = "auto", "static", "dynamic"
 LARGEST = 2**63 - 1
-STATIC_REQUEST = (STATIC, "", 0, LARGEST)
 KINDS = {"AUTO": AUTO, "STATIC": STATIC, "DYNAMIC": DYNAMIC}
 ACCEPTED = "a name, a Dim, Dim.DYNAMIC, Dim.AUTO, Dim.STATIC, its own size or None"
 
@@ -30,18 +29,18 @@ class UnknownSymbol(InvalidInput):
         self.names = names or []
 
 
-def limit(probed: Any, sizes: Any) -> None:
-    """Bounds the symbols that probing found: {"sequence": 2048}."""
+def check_sizes(sizes: Any) -> None:
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise InvalidInput(f"[export] Expected max_size with a number of 1 or more for {name}, got {size!r}.")
-    unknown = [name for name, size in sizes.items() if not probed.limit(name, size)]
-    if unknown:
-        known = ", ".join(symbol.name for symbol in probed.symbols) or "none: every dimension is fixed"
-        raise UnknownSymbol(
-            f"[export] Expected max_size for symbols of the model ({known}), got {unknown[0]!r}. "
-            "fairlead inspect shows the symbols of a file.", unknown
-        )  # fmt: skip
+
+
+def unknown_symbol(probed: Any, unknown: list[str]) -> UnknownSymbol:
+    known = ", ".join(symbol.name for symbol in probed.symbols) or "none: every dimension is fixed"
+    return UnknownSymbol(
+        f"[export] Expected max_size for symbols of the model ({known}), got {unknown[0]!r}. "
+        "fairlead inspect shows the symbols of a file.", unknown
+    )  # fmt: skip
 
 
 def requests(call, dynamic_shapes: Any) -> list[list[tuple]]:
@@ -57,6 +56,13 @@ def requests(call, dynamic_shapes: Any) -> list[list[tuple]]:
             dims = by_axis(leaf, tensor, spec)
             result.append([one_dim(leaf, axis, tensor.shape[axis], given) for axis, given in enumerate(dims)])
     return result
+
+
+def leaves_of(call, asked: list[list[tuple]]) -> list[Leaf]:
+    return [
+        Leaf(name=name, requests=[DimRequest(kind=kind, name=n, min=low, max=high) for kind, n, low, high in dims])
+        for name, dims in zip(call.names, asked, strict=True)
+    ]
 
 
 def by_argument(named: dict, dynamic_shapes: Any) -> dict:

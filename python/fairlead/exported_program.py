@@ -22,12 +22,12 @@ from torch.utils import _pytree as pytree
 from fairlead import _core
 from fairlead.caches import register_flattening_functions
 from fairlead.contract import Contract, merged
-from fairlead.dynamic_shapes import DYNAMIC, LARGEST, STATIC, requests
+from fairlead.dynamic_shapes import DYNAMIC, LARGEST, STATIC, leaves_of, requests
 from fairlead.inputs import Call, base_call, normalise
 from fairlead.program_file import load_program
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.record.state import ModelState
-from fairlead.verification import Setting, Verification, first_line
+from fairlead.verification import Difference, Setting, Verification, first_line
 
 # What a file may name to be imported: modules of Transformers that have classes of outputs and caches.
 TRANSFORMERS_OUTPUTS = re.compile(
@@ -99,7 +99,7 @@ def traced(model: torch.nn.Module, calls: list[Call], call: Call, shapes: list[l
             ) from error
 
 
-def dim_hint(kind: int, name: str, low: int, high: int):
+def dim_hint(kind: str, name: str, low: int, high: int):
     hint = torch.export.Dim.DYNAMIC if kind == DYNAMIC else torch.export.Dim.AUTO
     bounds = {key: value for key, value in (("min", low), ("max", high)) if 0 < value < LARGEST}
     return hint(**bounds) if bounds else hint
@@ -119,7 +119,7 @@ def spec_of(value: Any, hints: dict[int, dict]) -> Any:
     return None
 
 
-def varies(leaf: int, axis: int, kind: int, name: str, *_: int) -> str:
+def varies(leaf: int, axis: int, kind: str, name: str, *_: int) -> str:
     return "" if kind == STATIC else name or f"input_{leaf}_dim_{axis}"
 
 
@@ -133,7 +133,17 @@ def dims_to_vary(job) -> tuple[list[list[str]], list[list[tuple]]]:
         return shapes, asked
     with RecordingSession(job.model) as session:
         session.follows_functions = True
-        probed = job.probe(session, job.calls)
+
+        def trial(sizes: list[list[int]], reference: int) -> tuple[int, bool, str, bool]:
+            args, kwargs = job.call.with_tensors(job.tensors_at(sizes))
+            outcome = session.run(args, kwargs, reference, keep=reference < 0)
+            _, before, now = outcome.parted or (0, "", "")
+            words = f"the model executes {now} where it executed {before}" if outcome.parted else outcome.error
+            return outcome.run, outcome.parted is not None, words, outcome.visible
+
+        ordered = [job.call] + [c for c in job.calls if c is not job.call]
+        sizes = [[list(t.shape) for t in c.tensors] for c in ordered]
+        probed = _core.probe(leaves_of(job.call, asked), sizes, trial)
     return [["" if text.isdigit() else text for text in shape] for shape in probed.shapes], asked
 
 
@@ -209,25 +219,33 @@ class ProgramCall:
 class ProgramVerification(Verification):
     """Compares with the program instead of a model that could be recorded."""
 
-    def settings(self):
-        yield from super().settings()
-        # Sizes that were equal in the example may have to be, although the program does not say so.
-        examples = [s.tried[0] if s.tried else 0 for s in self.probed.symbols]
-        for seed, values in enumerate(self.probed.unseen_settings(6)):
-            tied = [values[examples.index(e)] for e in examples]
-            if tied != values:
-                yield self.setting_at(tied, 5000 + seed)
+    def run(self) -> list[dict]:
+        """Sizes that were equal in the example may have to be, although the program does not say so: tried as well."""
+        held = {t.data_ptr(): t.numel() * t.element_size() for t in [*self.model.parameters(), *self.model.buffers()]}
+        made_at = [s.tried[0] if s.tried else 0 for s in self.probed.symbols]
+        example = list(self.symbols_of(self.example()).values())
+        plan = _core.CheckPlan(self.probed, 1, sum(held.values()), example, made_at)
+        began = time.perf_counter()
+        while (step := plan.next(time.perf_counter() - began)) is not None:
+            found = self.checked(step)
+            if not isinstance(found, str):
+                raise found.error
+            plan.told(step, _core.Checked(verdict=found, parts=self.parts if found == "refused" else 0))
+        rows = self.finish()
+        self.contract.verified = self.in_words(rows)
+        return rows
 
     def run_eager(self, args: tuple, kwargs: dict) -> list[torch.Tensor]:
         with torch.no_grad(), register_flattening_functions():
             leaves = pytree.tree_leaves(self.model(*args, **kwargs))
         return [t.clone() for t in leaves if isinstance(t, torch.Tensor)]
 
-    def refuse(self, session, recording, setting: Setting, row: dict):
-        raise _core.Discrepancy(
+    def difference(self, setting: Setting, row: dict) -> Difference:
+        error = _core.Discrepancy(
             f"[verify] Expected ONNX Runtime to agree with the program, but output {row['output']} {row['problem']} "
             f"at {setting.words}. No file was written under {self.path}."
         )
+        return Difference(error, setting.tensors, setting.words)
 
 
 class ProgramExport:
@@ -372,8 +390,9 @@ class ProgramExport:
                 verification = ProgramVerification(
                     self.module(example), [example], core.sizes, list(core.input_names), list(core.output_names),
                     contract, self.options["tolerance"], self.job.path, allow_random=self.options["allow_random"],
+                    staged=staged.path,
                 )  # fmt: skip
-                return verification.run(staged.path, None)
+                return verification.run()
             except (_core.FairleadError, MemoryError):
                 raise
             except Exception as error:  # a file may hold a program that does not run

@@ -35,15 +35,15 @@ class Made:
     tensor: torch.Tensor
 
 
-def first_differing(job: Any, tensors: list[torch.Tensor]) -> str:
-    """In words, for the end of an error; nothing where it cannot be told."""
-    made = made_by_eager(job.session, *job.call.with_tensors([t.clone() for t in tensors]))
-    program = job.solved.program
+def first_differing(held: Any, tensors: list[torch.Tensor], input_names: list[str], opset: int) -> str:
+    """In words, for the end of an error; nothing where it cannot be told. `held` is a program of the driver."""
+    made = made_by_eager(held.session, *held.call.with_tensors([t.clone() for t in tensors]))
+    program = held.built
     pairs = paired(made, program.nodes)
-    feeds = dict(zip(job.input_names, tensors, strict=True))
+    feeds = dict(zip(input_names, tensors, strict=True))
 
     def values(numbers: list[int]) -> list:
-        model = program.observing(numbers).lower(job.options["opset"])
+        model = program.observing(numbers).lower(opset)
         with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
             staged = model.write(os.path.join(folder, "values.onnx"), "auto")
             try:

@@ -13,26 +13,21 @@ from typing import Any
 import torch
 
 from fairlead import _core
-from fairlead.boundaries import Boundaries
-from fairlead.branches import Branches, ones_in, shown
 from fairlead.contract import Contract, merged
-from fairlead.dynamic_shapes import AUTO, DYNAMIC, limit, requests
+from fairlead.driver import Driver, Program, shown
+from fairlead.dynamic_shapes import check_sizes, requests
 from fairlead.exported_program import ProgramExport, check_tracer, is_program
-from fairlead.fixes import Fixes, places_of, reason_of
-from fairlead.guards import Guards
-from fairlead.inputs import Call, base_call, constants, normalise, resized
+from fairlead.inputs import base_call, constants, normalise, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.control_flow import ControlFlow
 from fairlead.record.outside import refuse_outside
-from fairlead.record.session import DTYPES, RecordingSession
-from fairlead.record.state import ModelState
+from fairlead.record.session import DTYPES
 from fairlead.report.failure import explain
 from fairlead.report.record import record_of
 from fairlead.request import DEFAULT_OPSET, check_request
-from fairlead.runtime_check import OnnxSession, eager
+from fairlead.runtime_check import OnnxSession
 from fairlead.signals import terminable
-from fairlead.solving import Runs, Solving
-from fairlead.verification import BRANCH_SETTINGS, Verification
+from fairlead.verification import Verification
 
 
 @dataclass
@@ -72,17 +67,30 @@ class Progress:
         self.show = show
         self.timings: dict[str, float] = {}
         self.current = ""  # the stage that is running, or that failed
+        self.open = False
 
     @contextmanager
     def stage(self, name: str, what: str):
-        if self.show is not None:
-            self.show(what)
-        self.current = name
         start = time.perf_counter()
+        self.enter(name, what)
         try:
             yield
         finally:
-            self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - start
+            self.spent(time.perf_counter() - start)
+            self.leave()
+
+    def enter(self, name: str, what: str) -> None:
+        """What was spent from now on is spent on that."""
+        if self.show is not None:
+            self.show(what)
+        self.current, self.open = name, True
+
+    def leave(self) -> None:
+        self.open = False
+
+    def spent(self, seconds: float) -> None:
+        if self.open:
+            self.timings[self.current] = self.timings.get(self.current, 0.0) + seconds
 
 
 @terminable()
@@ -178,41 +186,24 @@ def fitted_words(expression: str, what: str, op: str) -> str:
     return f"{what} of {op} is taken to be {expression}, which fits every run"
 
 
+def shape_at(shapes: list[list[str]], row: Any) -> str:
+    leaf, axis = row.place
+    return shapes[leaf][axis]
+
+
 def locals_of(values: dict) -> dict:
     names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
              "allow_random", "max_size", "optimize", "notes", "shared_weights")  # fmt: skip
     return {name: values[name] for name in names}
 
 
-@dataclass
-class Solved:
-    """One program of the model."""
-
-    program: Any
-    names: list[str]  # of its outputs
-    count: int  # recorded operators
-
-
-class _Export(Solving, Boundaries, Guards):
+class _Export:
     def __init__(self, model, inputs, path: str | os.PathLike, options: dict, progress: Progress):
         self.model, self.inputs, self.path, self.options, self.progress = model, inputs, path, options, progress
         self.staged = None  # files without their final name: whatever happens, they are discarded
-        self.fixes = Fixes()
-        self.probed = self.session = None
-        self.answers: dict[tuple, tuple] = {}  # sizes and reference run -> what came of it
-        self.first_outputs = None
+        self.driver: Driver | None = None
+        self.experiment: Any = None
         self.numbers: list[tuple[str, Any]] = []  # that forward returns beside tensors
-        self.looked_at = Runs([], [])  # the runs that were solved last
-        self.flags = True  # the model is told that it is traced
-        self.sizes_of: dict[int, list] = {}  # run -> sizes by leaf
-        self.partings: list[tuple[list, int, str]] = []  # sizes, reference run, in words
-        self.parted_at: dict[tuple[int, int], int] = {}  # (leaf, axis) -> a size at which the model executes another
-        self.required: dict[str, str] = {}  # guards that the file requires, and what is otherwise
-        self.crossed: list[tuple[int, list[int]]] = []  # runs from the other side of guards, and their sizes
-        self.solved: Solved | None = None
-        self.keeps_probed = False  # what was learnt does not ask for another probing
-        self.parent: _Export | None = None  # of a branch: the export whose program it parts from
-        self.branching = Branches(self)
 
     def run(self) -> ExportResult:
         """Draws of the model while it is recorded and checked are not missing from the caller's generator."""
@@ -220,10 +211,14 @@ class _Export(Solving, Boundaries, Guards):
         self.final = self.path is not None
         with torch.random.fork_rng(devices=[]), self.folder() as folder:
             self.path = self.checked_path(self.path if self.final else f"{folder}/model{self.suffix}")
-            calls = self.calls = normalise(self.model, self.inputs)
+            calls = normalise(self.model, self.inputs)
             self.call = base_call(calls)
+            self.calls = [self.call] + [c for c in calls if c is not self.call]
             try:
-                return self.settled_run(calls, start)
+                self.input_names = self.names_of_inputs()
+                self.driver = Driver(self)
+                self.driver.run()
+                return self.result(start)
             except _core.FairleadError as error:
                 explain(error, self)
                 raise
@@ -252,168 +247,32 @@ class _Export(Solving, Boundaries, Guards):
         if self.staged is not None:
             self.staged.discard()
 
-    def settled_run(self, calls: list[Call], start: float) -> ExportResult:
-        """Runs until no dimension has to be fixed any more, unless the user said which are dynamic."""
-        while True:
-            try:
-                return self.staged_run(calls, start)
-            except _core.FairleadError as error:
-                job = getattr(error, "job", self)
-                if job is self and isinstance(error, _core.InvalidInput):
-                    if not (self.flags and self.probed is None and self.runs_without_flags()):
-                        raise
-                    self.flags, self.session, self.answers = False, None, {}  # another program: nothing holds of it
-                elif not job.learns_from(error):
-                    if job is self:
-                        raise
-                    self.branching.drop(job, error)
-                self.discard()
+    @property
+    def probed(self) -> Any:
+        """Of the example's program."""
+        return None if self.experiment is None else self.experiment.probed(0)
 
-    def learns_from(self, error: Exception) -> bool:
-        """Whether something was learnt that makes another try worth it. What the user said is not changed."""
-        if isinstance(error, _core.Unsupported):
-            return self.keeps_example(error)
-        if not isinstance(error, (_core.Diverged, _core.Unsolved, _core.Discrepancy)):
-            return False
-        self.keeps_probed = self.several
-        if getattr(error, "other_values", None) and self.fixes.solve_for(error):  # changes no dimension
-            self.solved = None
-            return True
-        if self.options["dynamic_shapes"] is not None or self.options["strict"] or not self.learn(error):
-            return False
-        self.solved = None
-        return True
+    @property
+    def session(self) -> Any:
+        return self.driver.programs[0].session
 
-    def keeps_example(self, error: Exception) -> bool:
-        """A program that cannot be written, and is not the example's but that of larger sizes than its 1: those are
-        left."""
-        probed = self.probed
-        if not self.several or self.options["dynamic_shapes"] is not None or not probed or not probed.base_parted:
-            return False
-        learnt = [self.fixes.fix(probed, k, reason_of(error)) for k in ones_in(probed, self.call.tensors)]
-        self.solved, self.keeps_probed = None, False
-        return any(learnt)
+    def tensors_at(self, sizes: list[list[int]]) -> list[torch.Tensor]:
+        return [resized(t, list(s)) for t, s in zip(self.call.tensors, sizes, strict=True)]
 
-    def runs_without_flags(self) -> bool:
-        """Whether the model itself accepts the example: one that only works where it finds a mask to be all ones, and
-        leaves it out, does not while it is told that it is traced."""
-        state = ModelState(self.model)
-        args, kwargs = self.call.with_tensors([t.clone() for t in self.call.tensors])
-        try:
-            eager(self.model, args, kwargs)
-        except Exception:  # whatever it is: the first error has said it
-            return False
-        finally:
-            state.restore()
-        self.fixes.notes.append("recorded as in plain eager: told that it is traced, the model refuses the example")
-        return True
+    def asked(self) -> list[list[tuple]]:
+        """What the user says about every dimension."""
+        check_sizes(self.options.get("max_size") or {})
+        return requests(self.call, self.options["dynamic_shapes"])
 
-    def learn(self, error: Exception) -> bool:
-        """Fixes the dimensions that are to blame; False where none is."""
-        probed = self.probed
-        if probed is None or not probed.symbols:
-            return False
-        reason = reason_of(error)
-        smallest, blamed = getattr(error, "smallest", False), getattr(error, "blamed", [])
-        values = getattr(error, "values", None) or []
-        if isinstance(error, _core.Discrepancy):
-            return self.fixes.solve_for(error) or (getattr(error, "far", False) and self.lower_maxima(error, reason))
-        if isinstance(error, _core.Diverged) and probed.base_parted and not smallest:
-            # The example itself: at its sizes of 1 the model executes another program than at larger ones.
-            ones = ones_in(probed, self.call.tensors)
-            if ones and self.branching.at_example(self, ones, reason):
-                return True
-            blamed = blamed if values else ones
-        if isinstance(error, _core.Unsolved) and self.fixes.wrong:
-            self.keeps_probed = False
-            return self.fixes.give_up(probed)
-        if smallest:
-            alone = [k for k in blamed if self.parting(self.with_size(k, 1))]
-            together = self.smallest_together([k for k in blamed if k not in alone])
-            learnt = [self.leave_below(k, self.smallest_alike(k), reason) for k in alone]
-            learnt += [self.raise_minimum(k, size, reason, note=True) for k, size in together]
-            return any(learnt)
-        if (
-            isinstance(error, _core.Diverged)
-            and values
-            and all(self.leave_beyond(k, values[k], reason) for k in blamed)
-        ):
-            return bool(blamed)
-        if isinstance(error, _core.Diverged) and getattr(error, "far", False) and self.lower_maxima(error, reason):
-            return True
-        if isinstance(error, _core.Unsolved):
-            blamed = self.unsolved_symbols()
-        self.keeps_probed = False
-        learnt = [self.fixes.fix(probed, k, reason) for k in blamed]
-        return any(learnt)
-
-    def branch(self, call: Call, places: list[tuple[int, int]], fixed: bool, inherit: bool = True) -> _Export:
-        """An export of another program of the model, which parts from this one at dimensions in which it may be fixed,
-        up to the solved program."""
-        made = _Export(self.model, self.inputs, self.path, self.options, self.progress)
-        made.parent, made.branching, made.final = self, self.branching, self.final
-        made.call, made.calls, made.flags = call, [call], self.flags
-        if inherit:
-            own = self.fixes
-            made.fixes = Fixes(dict(own.fixed), dict(own.minimum), dict(own.maximum), dict(own.only))
-        shapes = self.probed.shapes
-        for place in places:
-            made.fixes.minimum.pop(place, None)
-            made.fixes.maximum.pop(place, None)
-            if fixed:
-                leaf, axis = place
-                made.fixes.only[place] = (shapes[leaf][axis], call.tensors[leaf].shape[axis])
-        return made
-
-    def solve(self) -> None:
-        """Probes, records and solves the program of the call at hand."""
-        if not self.keeps_probed:
-            self.probed = None
-            self.required, self.crossed = {}, []
-            if self.session is None:
-                self.session = RecordingSession(self.model, self.rolls, self.flags)
-            with self.progress.stage("probe", "probing which dimensions may vary"):
-                while True:
-                    self.partings = []
-                    with self.session as session:
-                        self.probed = self.probe(session, self.calls)
-                    if not self.finds_boundary():
-                        break
-                self.limit_sizes()
-        self.branch_above()
-        self.keeps_probed = False
-        probed, session = self.probed, self.session
-        count = session.core.op_count(probed.runs[0])
-        with self.progress.stage("solve", f"solving {count} operators over {len(probed.runs)} runs"), session:
-            names = self.names(session, probed)
-            program = self.program(session, probed, names)
-        with self.progress.stage("solve", "asking what else the model would do"):
-            program = self.settle_guards(program, lambda: self.program(session, probed, names))
-        self.solved = Solved(program, names, count)
-
-    def limit_sizes(self) -> None:
-        asked = self.options.get("max_size") or {}
-        if self.parent is not None:  # a size may be fixed in a branch
-            asked = {s.name: asked[s.name] for s in self.probed.symbols if s.name in asked}
-        limit(self.probed, asked)
-
-    def staged_run(self, calls: list[Call], start: float) -> ExportResult:
-        branching = self.branching
-        branching.solve_all()
-        probed, names = self.probed, self.solved.names
-        try:
-            program = branching.joined()
-            contract = self.contract(program, probed, names)
-            self.refuse_assumptions(contract)
-            staged = self.staged = self.make(program, contract)
-        except _core.FairleadError as error:
-            if branching.held:  # without its last branch the file can be made, or says itself why not
-                error.job = branching.held[-1].job
-            raise
-        rows = []
+    def result(self, start: float) -> ExportResult:
+        contract, probed = self.driver.contract, self.probed
+        programs = [self.driver.programs[number] for number in self.experiment.programs]
+        rows: list[dict] = []
         if self.options["verify"]:
-            with self.progress.stage("verify", f"verifying in {self.runtime} at sizes never probed"):
-                rows = self.verify(contract, [self.call] + [c for c in calls if c is not self.call])
+            for program in programs:
+                found = program.verification.finish()
+                rows += self.with_sizes(program, found) if len(programs) > 1 else found
+            contract.verified = programs[0].verification.in_words(rows)
             self.refuse_assumptions(contract)  # it found what the model remembers
         else:
             refuse_outside(
@@ -422,45 +281,39 @@ class _Export(Solving, Boundaries, Guards):
         record = record_of(self.model, contract, rows, probed)
         self.note_checked(contract, record.text)
         if self.final:
-            staged.commit()
+            self.staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
-        jobs = branching.jobs
         return ExportResult(
             path=self.path if self.final else "", contract=contract, discrepancies=rows, timings=self.progress.timings,
-            runs=sum(job.probed.trials for job in jobs),
-            recorded_operators=set().union(*(job.session.core.operators(job.probed.runs[0]) for job in jobs)),
-            recorded_count=self.solved.count, record=record.facts,
-            model_bytes=staged.model_bytes, external_bytes=staged.external_bytes, **self.made,
+            runs=sum(self.experiment.probed(program.number).trials for program in programs),
+            recorded_operators=set().union(
+                *(p.session.core.operators(self.experiment.probed(p.number).runs[0]) for p in programs)
+            ),
+            recorded_count=self.session.core.op_count(probed.runs[0]), record=record.facts,
+            model_bytes=self.staged.model_bytes, external_bytes=self.staged.external_bytes, **self.made,
         )  # fmt: skip
 
-    def verify(self, contract: Contract, calls: list[Call]) -> list[dict]:
-        """The file at the calls of the user and at unseen sizes, of every program that it holds."""
-        rows: list[dict] = []
-        opened: list = []  # one session for all of them
+    def verification(self, program: Program, contract: Contract) -> Verification:
+        return Verification(
+            self.model, self.calls if program.number == 0 else [program.call], self.experiment.probed(program.number),
+            self.input_names, program.names, contract, self.options["tolerance"], self.path if self.final else "",
+            self.runtime, self.open_once, self.options["allow_random"], program.number > 0, self.staged.path,
+            program.session,
+        )  # fmt: skip
 
-        def open_once(path: str):
-            if not opened:
-                opened.append(self.open(path))
-            return opened[0]
-
-        for job in reversed(self.branching.jobs):  # the example's program last: what it says is the contract's
-            verification = Verification(
-                self.model, calls if job is self else job.calls, job.probed, self.input_names, self.solved.names,
-                contract, self.options["tolerance"], self.path if self.final else "", self.runtime, open_once,
-                self.options["allow_random"],
-            )  # fmt: skip
-            if job is not self:
-                verification.unseen = BRANCH_SETTINGS
-            try:
-                found = verification.run(self.staged.path, job.session)
-            except _core.FairleadError as error:
-                error.job = job
-                raise
-            if self.branching.held:
-                found = self.branching.with_sizes(job, found)
-            rows = found + rows
-        contract.verified = verification.in_words(rows)
-        return rows
+    def with_sizes(self, program: Program, rows: list[dict]) -> list[dict]:
+        """Rows of a program's verification, with the sizes of the file's symbols."""
+        probed, places = self.experiment.probed(program.number), self.places
+        found = []
+        for row in rows:
+            values = list(row["sizes"].values())
+            if len(values) == len(probed.symbols):
+                sizes = probed.sizes_at(values)
+                row = row | {"sizes": {s: sizes[leaf][axis] for s, (leaf, axis) in places.items()}}
+            if program.number and row["kind"] == "example":
+                row = row | {"kind": "branch"}
+            found.append(row)
+        return found
 
     # ---- the target: other files than ONNX replace these -------------------------------------------
 
@@ -479,16 +332,18 @@ class _Export(Solving, Boundaries, Guards):
             each.add_metadata("fairlead.checked", contract.verified)
             each.add_metadata("fairlead.report", record)
 
-    def note_outputs(self, outputs: Any) -> None:
-        """Told the outputs of the first run."""
-        self.first_outputs = list(get_leaf_tensors(outputs))
-        self.numbers = [(path, value) for path, value in constants(outputs) if isinstance(value, (int, float, complex))]
+    def note_outputs(self, outputs: Any, program: int) -> list:
+        """Told the outputs of the first run of a program; its tensors by path."""
+        if program == 0:
+            self.numbers = [(path, v) for path, v in constants(outputs) if isinstance(v, (int, float, complex))]
+        return list(get_leaf_tensors(outputs))
 
     def make(self, program, contract: Contract):
         """The staged file: with `path`, `add_metadata`, `commit`, `discard` and its sizes in bytes."""
         with self.progress.stage("lower", "lowering to ONNX"):
             options = self.options
-            bounds = [] if self.branching.held else self.fixes.bounds(self.probed)  # a joined program has its own
+            joined = len(self.experiment.programs) > 1  # then it has bounds of its own
+            bounds = [] if joined else self.experiment.bounds(0)
             model = program.lower(options["opset"], bounds, options["shared_weights"])
             model.add_metadata("fairlead.contract", contract.text(checked=False))
         self.made = {
@@ -497,60 +352,41 @@ class _Export(Solving, Boundaries, Guards):
         with self.progress.stage("write", f"writing {self.path}"):
             return model.write(self.path, self.options["external_data"], self.options["shared_weights"])
 
+    def culprit(self) -> int:
+        """The symbol without which `make` would have worked, where that can be told."""
+        return -1
+
+    def is_guarded(self, error: Exception) -> bool:
+        """Whether it differs because of a guard that torch.export put into the program."""
+        return False
+
     def open(self, path: str):
         """What runs the staged file: `run` takes tensors by input name and gives values to compare."""
         return OnnxSession(path)
 
-    # ---- probing --------------------------------------------------------------------------------
+    def open_once(self, path: str):
+        """The same for every program of a file."""
+        if self.opened[0] != path:
+            self.opened = (path, self.open(path))
+        return self.opened[1]
 
-    def probe(self, session: RecordingSession, calls: list[Call]):
-        call = self.call
-        self.input_names = list(call.names)
-        if self.options["input_names"] is not None:
-            given = list(self.options["input_names"])
-            if len(given) != len(call.names):
-                raise _core.InvalidInput(
-                    f"[export] Expected {len(call.names)} input_names, one per tensor ({shown(call.names)}), "
-                    ""
-                    f"got {len(given)}."
-                )
-            self.input_names = given
-        asked = requests(call, self.options["dynamic_shapes"])
-        if self.parent is not None:  # what is asked of the file is not asked of each of its programs
-            asked = [[(AUTO if kind == DYNAMIC else kind, *rest) for kind, *rest in leaf] for leaf in asked]
-        self.fixes.apply(asked)
-        ordered = [call] + [c for c in calls if c is not call]
-        sizes = [[list(t.shape) for t in c.tensors] for c in ordered]
+    opened: tuple[str, Any] = ("", None)
 
-        def trial(sizes, reference):
-            key = (reference, tuple(map(tuple, sizes)))
-            if key not in self.answers:  # what an earlier probing tried is not run again
-                self.answers[key] = attempt(sizes, reference)
-            answer = self.answers[key]
-            if answer[1]:
-                self.partings.append((sizes, reference, answer[2]))
-            return answer
+    # ---- names ----------------------------------------------------------------------------------
 
-        def attempt(sizes, reference):
-            args, kwargs = call.with_tensors(self.tensors_at(sizes))
-            outcome = session.run(args, kwargs, reference, keep=reference < 0)
-            if outcome.ok:
-                if self.first_outputs is None:
-                    self.note_outputs(outcome.outputs)
-                self.sizes_of[outcome.run] = sizes
-                return outcome.run, False, "", outcome.visible
-            if outcome.parted is not None:
-                _, before, now = outcome.parted
-                return -1, True, f"the model executes {now} where it executed {before}", True
-            return -1, False, outcome.error, True
+    def names_of_inputs(self) -> list[str]:
+        names = list(self.call.names)
+        if self.options["input_names"] is None:
+            return names
+        given = list(self.options["input_names"])
+        if len(given) != len(names):
+            raise _core.InvalidInput(
+                f"[export] Expected {len(names)} input_names, one per tensor ({shown(names)}), got {len(given)}."
+            )
+        return given
 
-        return _core.probe(call.names, asked, sizes, trial)
-
-    def tensors_at(self, sizes: list[list[int]]) -> list[torch.Tensor]:
-        return [resized(t, list(s)) for t, s in zip(self.call.tensors, sizes, strict=True)]
-
-    def names(self, session, probed) -> list[str]:
-        names = output_names(self.first_outputs, self.input_names)
+    def names(self, outputs: list) -> list[str]:
+        names = output_names(outputs, self.input_names)
         if not names:
             raise _core.InvalidInput(
                 "[export] Expected a model that returns tensors, got none. Return at least one tensor from forward."
@@ -573,39 +409,36 @@ class _Export(Solving, Boundaries, Guards):
 
     # ---- the contract ---------------------------------------------------------------------------
 
-    def contract(self, program, probed, names: list[str]) -> Contract:
-        call = self.call
+    def contract(self, program, programs: list[Program]) -> Contract:
+        """What the experiment found and the program says, in rows."""
+        found = self.experiment.describe(program.input_shapes)
+        shapes = program.input_shapes if len(programs) > 1 else self.probed.shapes
+        self.places = {row.name: row.place for row in found.symbols if row.place and row.name == shape_at(shapes, row)}
         contract = Contract()
-        for symbol in probed.symbols:
-            places = [
-                f"axis {axis} of {name}"
-                for name, shape in zip(self.input_names, probed.shapes, strict=True)
-                for axis, text in enumerate(shape)
-                if text == symbol.name
-            ]
-            where = places[0] if places else "multiples of an input size"
-            least, most = self.fixes.range_of(probed, symbol)
+        for row in found.symbols:
+            where = "multiples of an input size"
+            if row.place is not None:
+                where = f"axis {row.place[1]} of {self.input_names[row.place[0]]}"
             contract.symbols.append(
-                {"name": symbol.name, "tried": symbol.tried, "min": least, "max": most, "where": where}
+                {"name": row.name, "tried": row.tried, "min": row.min, "max": row.max, "where": where}
             )
-        for name, tensor, shape in zip(self.input_names, call.tensors, probed.shapes, strict=True):
+        for name, tensor, shape in zip(self.input_names, self.call.tensors, shapes, strict=True):
             contract.inputs.append({"name": name, "dtype": DTYPES[tensor.dtype], "shape": shape})
-        for name, shape, dtype in zip(names, program.output_shapes, program.output_dtypes, strict=True):
+        for name, shape, dtype in zip(programs[0].names, program.output_shapes, program.output_dtypes, strict=True):
             contract.outputs.append({"name": name, "dtype": dtype, "shape": shape})
-        for fixed in probed.fixed:
+        for row in found.fixed:
             contract.fixed.append(
                 {
-                    "name": self.input_names[fixed.leaf], "axis": fixed.axis, "size": fixed.size,
-                    "reason": self.fixes.fixed.get((fixed.leaf, fixed.axis), fixed.reason),
-                    "branches": (fixed.leaf, fixed.axis) in self.fixes.fixed or fixed.branches,
+                    "name": self.input_names[row.leaf], "axis": row.axis, "size": row.size, "reason": row.reason,
+                    "branches": row.branches,
                 }
             )  # fmt: skip
-        fitted = [row for job in self.branching.jobs for row in job.solved.program.fitted]
+        fitted = [row for each in programs for row in each.built.fitted]
         contract.assumptions = merged(
             [*program.assumptions, *(("fitted", fitted_words(*row[:3]), *row[3:]) for row in fitted if is_open(row[0]))]
         )
         contract.computed_in = list(program.output_precision)
-        contract.required = [words for job in self.branching.jobs for words in job.solved.program.requirements]
+        contract.required = [words for each in programs for words in each.built.requirements]
         contract.ignored = list(program.ignored_inputs)
         contract.written = list(program.written_inputs)
         contract.notes += [
@@ -618,18 +451,8 @@ class _Export(Solving, Boundaries, Guards):
             for path, value in self.numbers
             if self.suffix == ".onnx"
         ]
-        contract.notes += [*self.options["notes"], *self.own_notes()]
-        self.branching.describe(contract, program.input_shapes)
+        contract.notes += [*self.options["notes"], *found.notes]
         return contract
-
-    def own_notes(self) -> list[str]:
-        """What the file refuses of this program's sizes."""
-        said = [
-            f"the file refuses {s.name} above {s.max}: there {s.reason}"
-            for k, s in enumerate(self.probed.symbols)
-            if s.other_above and not any(place in self.fixes.maximum for place in places_of(self.probed, k))
-        ]
-        return self.fixes.notes + said
 
     def refuse_assumptions(self, contract: Contract) -> None:
         if not self.options["strict"]:

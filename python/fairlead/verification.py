@@ -1,8 +1,7 @@
 """Verification of a staged file: ONNX Runtime against eager at the user's calls and at sizes that were never probed.
 
-1. Every call the user gave is checked with its own tensors; then the example's sizes with other values (values.py),
-   sizes next to those that ran, 1 among them, and far ones (check_sizes.py), as many of each as the model's size allows
-   (effort.py). What eager refuses is left out, and tried in parts.
+1. Which calls are checked is told (`_core.CheckPlan`): those of the user with their own tensors, the example's sizes
+   with other values (values.py), sizes next to those that ran, and far ones. Here they are made, run and judged.
 2. Where they differ, the same call is recorded: if it executes other operators, the model branched, and the place is
    known (`Diverged`); otherwise it is a `Discrepancy`, with the values that were assumed named as a likely cause.
 3. A model that draws random numbers runs several times (draws.py). Where an output differs from run to run, it is a
@@ -12,23 +11,20 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import math
 import os
 import time
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 
+from fairlead import _core
 from fairlead._core import Discrepancy, Diverged, InvalidInput
 from fairlead.calls_twice import remembered
-from fairlead.check_sizes import apart, elements, more_settings
 from fairlead.contract import Contract
 from fairlead.draws import RUNS, Draws, drawn_with, refusal
-from fairlead.effort import SMALL, Effort, effort_for
 from fairlead.inputs import Call, moved, nudged, resized, rounded_otherwise, varied
 from fairlead.record.outside import outside_of
 from fairlead.record.outside import refusal as refusal_of
@@ -38,9 +34,6 @@ from fairlead.record.switches import tracing_switches
 from fairlead.runtime_check import OnnxSession, TensorValue, compare, difference, eager
 from fairlead.values import Variation, alone, variations
 
-CHECKED_SETTINGS = 3
-LONGEST = 6.0  # seconds, after which far sizes and other values are no longer added
-BRANCH_SETTINGS = 2  # of a further program, beside its example
 CHOSEN = ("unseen", "branch")  # rows of sizes that were made up; a branch is another program of the file
 EXACT = (torch.int64, torch.uint64)
 ROUNDING = 100  # times the tolerance: as far as an ill-conditioned model may be off, if eager itself is
@@ -64,6 +57,17 @@ class Setting:
 
 
 @dataclass
+class Difference:
+    """A call at which file and eager differ: its tensors, the sizes in words, and where the model branched."""
+
+    error: Exception
+    tensors: list[torch.Tensor]
+    at: str
+    before: str = ""
+    now: str = ""
+
+
+@dataclass
 class Verification:
     model: torch.nn.Module
     calls: list[Call]  # the first is the one that was probed
@@ -76,55 +80,71 @@ class Verification:
     runtime: str = "ONNX Runtime"
     open: Callable[[str], Any] = OnnxSession  # what runs the staged file
     allow_random: bool = False  # outputs may differ from run to run
-    unseen: int = CHECKED_SETTINGS  # settings to check
+    part: bool = False  # it is of a further program of the file
+    staged: str = ""  # the file
+    recording: RecordingSession | None = None
 
-    def run(self, staged: str, recording: RecordingSession) -> list[dict]:
-        """One row per call that was checked; the contract is told. Raises where one differs."""
+    def __post_init__(self):
         self.state = ModelState(self.model)
         self.changed: list[str] | None = None  # what the first call changed on the model
+        self.rows: list[dict] = []
+        self.parts = 0  # of values that were refused: what can be changed alone
+        self.scales: list[float] = []  # of the outputs at the example
+        self.other_values: list[Variation] | None = None
         draws = any(a["kind"] == "random" for a in self.contract.assumptions)
         self.draws = Draws(self.output_names, self.tolerance) if draws else None
         if draws and not self.allow_random:  # before the runtime is asked: not every one can draw
-            self.check_repeats(next(iter(self.settings())))
+            self.check_repeats(self.of_call(0))
         try:
-            session = self.open(staged)
+            self.session = self.open(self.staged)
         except Exception as error:
             raise Discrepancy(
                 f"[verify] Expected a file that {self.runtime} loads, got: {first_line(error)}. {self.nothing_written}"
             ) from error
-        self.effort = self.effort_of(recording)
-        self.scales: list[float] = []  # of the outputs at the example
-        self.recording = recording
-        rows: list[dict] = []
-        waiting = deque(self.settings())
-        near, began = 0, time.perf_counter()
-        while waiting:
-            setting = waiting.popleft()
-            if setting.kind == "unseen" and not setting.far and near >= self.effort.near:
-                continue
-            if (setting.far or setting.kind == "values") and time.perf_counter() - began > LONGEST:
-                continue
-            row = self.check(session, setting)
-            if row is None:
-                waiting.extendleft(reversed(self.parts_of(setting)))
-                if setting.kind == "unseen":
-                    self.contract.notes.append(f"eager itself refuses {setting.words}")
-                continue
-            if row.get("stopped"):
-                continue
-            near += setting.kind == "unseen" and not setting.far
-            if not row["ok"] and setting.tamer is not None:
-                row = self.tamed(session, setting, row)
-            if not row["ok"] and (self.is_excused(setting, row) or self.is_of_tracing(session, setting)):
-                continue
-            rows.append(row)
-            if not row["ok"]:
-                self.rows = rows
-                self.refuse(session, recording, setting, row)
+
+    def checked(self, step: Any) -> str | Difference:
+        """What came of a call: "right", "refused" by eager, "stopped" by the file, "excused", "absent"; or how they
+        differ. Rows and notes of the contract are kept."""
+        setting = self.setting_of(step)
+        if setting is None:
+            return "absent"
+        if step.blame:
+            return self.alike(setting, step.operators)
+        row = self.check(self.session, setting)
+        if row is None:
+            self.parts = 0
+            if setting.variation is not None:
+                self.parts = len(alone(self.example(), self.input_names, setting.variation))
+            if setting.kind == "unseen":
+                self.contract.notes.append(f"eager itself refuses {setting.words}")
+            return "refused"
+        if row.get("stopped"):
+            return "stopped"
+        if not row["ok"] and setting.tamer is not None:
+            row = self.tamed(self.session, setting, row)
+        if not row["ok"] and (self.is_excused(setting, row) or self.is_of_tracing(self.session, setting)):
+            return "excused"
+        self.rows.append(row)
+        return "right" if row["ok"] else self.difference(setting, row)
+
+    def alike(self, setting: Setting, operators: bool) -> str | Difference:
+        """Whether a setting differs too, to find out who is to blame."""
+        if operators:
+            differs = self.recorded(self.recording, setting).parted is not None
+        else:
+            row = self.check(self.session, setting)
+            differs = row is not None and not row.get("ok", True)
+        return "differs" if differs else "right"
+
+    def difference(self, setting: Setting, row: dict) -> Difference:
+        error, before, now = self.problem(self.recording, setting, row)
+        return Difference(error, setting.tensors, setting.words, before, now)
+
+    def finish(self) -> list[dict]:
+        """One row per call that was checked; the contract is told."""
         self.note_state()
-        self.contract.verified = self.in_words(rows)
         self.contract.drawn = dict(self.draws.axes) if self.draws else {}
-        return rows
+        return self.rows
 
     @property
     def nothing_written(self) -> str:
@@ -132,9 +152,9 @@ class Verification:
 
     def note_state(self) -> None:
         """What the model remembers from call to call. A large one is called twice only where it changes itself."""
-        if self.recording is None or self.draws or self.unseen < CHECKED_SETTINGS:
+        if self.recording is None or self.draws or self.part:
             return
-        if self.effort is not SMALL and not self.changed:
+        if not self.is_small() and not self.changed:
             return
         call = self.calls[0]
         tensors = [call.tensor(n) for n in call.names]
@@ -148,56 +168,35 @@ class Verification:
             if found is not None:
                 self.contract.assumptions.append(found)
 
-    def effort_of(self, recording: RecordingSession | None) -> Effort:
-        operators = recording.core.op_count(self.probed.runs[0]) if recording is not None else 0
-        found = effort_for(self.model, operators)
-        if self.unseen < CHECKED_SETTINGS:  # a further program, which is a part of the file
-            return Effort(min(found.values, 1), min(found.near, self.unseen), min(found.far, 1), found.elements)
-        return found
+    def is_small(self) -> bool:
+        """Whether one more call costs nothing."""
+        held = {t.data_ptr(): t.numel() * t.element_size() for t in [*self.model.parameters(), *self.model.buffers()]}
+        return _core.is_small(sum(held.values()), self.recording.core.op_count(self.probed.runs[0]))
 
-    def settings(self, effort: Effort | None = None):
-        effort = effort or getattr(self, "effort", SMALL)
-        example = [self.calls[0].tensor(n) for n in self.calls[0].names]
-        for number, call in enumerate(self.calls):
-            words = "the example's sizes" if len(self.calls) == 1 else f"the sizes of example {number}"
-            tensors = [call.tensor(n) for n in self.calls[0].names]
-            yield Setting("call" if number else "example", words, tensors, self.symbols_of(tensors))
-        for variation in variations(example, effort.values):
-            yield self.with_values(variation)
-        if not self.probed.symbols:
-            return
-        seed = 1
-        for values in self.probed.unseen_settings(2 * CHECKED_SETTINGS):
-            yield self.setting_at(values, seed)
-            seed += 1000
-        base = list(self.symbols_of(example).values()) or list(self.probed.run_values[0])
-        most = max(effort.elements, 2 * elements(self.probed, base))
-        for values in itertools.islice(more_settings(self.probed, base, most, self.largest()), effort.far):
-            yield self.setting_at(values, seed, far=True)
-            seed += 1000
+    # ---- the calls ------------------------------------------------------------------------------
 
-    def largest(self) -> dict[str, int]:
-        """Of a symbol, as far as the file goes: one for a runtime that plans memory has a largest size."""
-        return {row["name"]: row["max"] for row in self.contract.symbols}
-
-    def with_values(self, variation: Variation) -> Setting:
-        example = [self.calls[0].tensor(n) for n in self.calls[0].names]
+    def setting_of(self, step: Any) -> Setting | None:
+        if step.kind == "call":
+            return self.of_call(step.number)
+        if step.kind == "sizes":
+            return self.setting_at(step.values, step.seed, step.far)
+        if self.other_values is None:
+            self.other_values = variations(self.example())
+        if step.number >= len(self.other_values):
+            return None
+        variation = self.other_values[step.number]
+        if step.part >= 0:
+            variation = alone(self.example(), self.input_names, variation)[step.part]
         words = f"the example's sizes with other values ({variation.words})"
-        return Setting("values", words, variation.tensors, self.symbols_of(example), variation=variation)
+        return Setting("values", words, variation.tensors, self.symbols_of(self.example()), variation=variation)
 
-    def parts_of(self, setting: Setting) -> list[Setting]:
-        """What to try instead of a setting that eager refuses: what it changes, one at a time."""
-        if setting.variation is not None:
-            example = [self.calls[0].tensor(n) for n in self.calls[0].names]
-            return [self.with_values(v) for v in alone(example, self.input_names, setting.variation)]
-        if not setting.far:
-            return []
-        base = list(self.symbols_of([self.calls[0].tensor(n) for n in self.calls[0].names]).values())
-        if not base:
-            return []
-        most = max(self.effort.elements, 2 * elements(self.probed, base))
-        parts = apart(base, list(setting.sizes.values()))
-        return [self.setting_at(v, 7, far=True) for v in parts if elements(self.probed, v) <= most]
+    def example(self) -> list[torch.Tensor]:
+        return [self.calls[0].tensor(n) for n in self.calls[0].names]
+
+    def of_call(self, number: int) -> Setting:
+        words = "the example's sizes" if len(self.calls) == 1 else f"the sizes of example {number}"
+        tensors = [self.calls[number].tensor(n) for n in self.calls[0].names]
+        return Setting("call" if number else "example", words, tensors, self.symbols_of(tensors))
 
     def symbols_of(self, tensors: list[torch.Tensor]) -> dict[str, int]:
         """The sizes of a call by symbol; {} where its shapes are not those of the contract."""
@@ -424,83 +423,44 @@ class Verification:
             self.contract.assumptions.append(row)
         return True
 
-    def refuse(self, session: OnnxSession, recording: RecordingSession, setting: Setting, row: dict) -> NoReturn:
-        """Raises; the error carries the symbols to blame, and whether they are smaller than wherever the model ran."""
-        error = self.problem(recording, setting, row)
-        parts = isinstance(error, Diverged)
-        of_sizes = setting.kind != "values"
-        fails = self.executes_another(recording) if parts else self.differs(session)
-        error.blamed = self.blamed(setting, fails) if of_sizes else []
-        error.values = list(setting.sizes.values()) if of_sizes else []
-        error.other_values = [] if of_sizes or parts else setting.tensors
-        symbols = self.probed.symbols
-        smallest = setting.sizes == {s.name: max(1, s.min) for s in symbols}
-        below = bool(error.blamed) and all(error.values[k] < symbols[k].tried[0] for k in error.blamed)
-        error.smallest = setting.kind == "unseen" and (smallest or below)
-        error.rows, error.at, error.far = self.rows, setting.tensors, setting.far
-        raise error
-
-    def blamed(self, setting: Setting, fails: Callable[[Setting], bool]) -> list[int]:
-        """The symbols that fail alone at this setting; else those without which the others do not."""
-        values = list(setting.sizes.values())
-        base = self.probed.run_values[0]
-        if not values:
-            return []
-
-        def fails_with(changed) -> bool:
-            return fails(self.setting_at([v if k in changed else base[k] for k, v in enumerate(values)], 1))
-
-        symbols = range(len(values))
-        alone = [k for k in symbols if fails_with({k})]
-        return alone or [k for k in symbols if not fails_with(set(symbols) - {k})]
-
-    def differs(self, session: OnnxSession) -> Callable[[Setting], bool]:
-        def test(setting: Setting) -> bool:
-            row = self.check(session, setting)
-            return row is not None and not row.get("ok", True)
-
-        return test
-
-    def executes_another(self, recording: RecordingSession) -> Callable[[Setting], bool]:
-        def test(setting: Setting) -> bool:
-            return self.recorded(recording, setting).parted is not None
-
-        return test
-
     def recorded(self, recording: RecordingSession, setting: Setting) -> Outcome:
         args, kwargs = self.calls[0].with_tensors([t.clone() for t in setting.tensors])
         with recording:
             return recording.run(args, kwargs, self.probed.runs[0])
 
-    def problem(self, recording: RecordingSession, setting: Setting, row: dict) -> Exception:
+    def problem(self, recording: RecordingSession, setting: Setting, row: dict) -> tuple[Exception, str, str]:
+        """The error, and where the model branched: what it executed before, and there."""
         nothing = self.nothing_written
         outcome = self.recorded(recording, setting)
         _, before, now = outcome.parted or (0, "", "")
         if outcome.parted is not None and not (self.draws and before == now and ".generator" in now):
             # A generator is another object in each run: that is no branch.
             if setting.kind == "values":
-                return Diverged(
+                error = Diverged(
                     f"[verify] Expected the model to execute the same operators for all values, but at {setting.words} "
                     f"it executes {now} where it executed {before}: it branches on a value there. {nothing} "
                     "Write the choice with torch.where, or export each side as a model of its own."
                 )
-            return Diverged(
+                return error, before, now
+            error = Diverged(
                 f"[verify] Expected the model to execute the same operators at every size, but at {setting.words} it "
                 f"executes {now} where it executed {before}: it branches on a size or a value there. {nothing} "
                 'Fix that dimension, or give its bounds, with dynamic_shapes={..: {0: Dim("n", min=.., max=..)}}.'
             )
+            return error, before, now
         if setting.kind == "values":
             example = [self.calls[0].tensor(n) for n in self.calls[0].names]
             rows = outside_of(recording, self.calls[0], example, setting.tensors, self.probed.runs[0])
             if rows:
-                return refusal_of(rows, nothing)
+                return refusal_of(rows, nothing), "", ""
         again = self.itself(setting, row)
         if again:
-            return Discrepancy(
+            error = Discrepancy(
                 "[verify] Expected a model whose outputs repeat, but eager differs from itself: output "
                 f"{row['output']} {again} between two calls at {setting.words}. {nothing} Something outside of the "
                 "model decides: a counter, the time, a generator of Python or NumPy."
             )
+            return error, "", ""
         reads = [a for a in self.contract.assumptions if a["kind"] == "read"]
         cause = f" The model {reads[0]['what']} at {reads[0]['source']}: that assumption may be wrong." if reads else ""
         if self.draws:
@@ -508,10 +468,11 @@ class Verification:
                 f" It draws with {drawn_with(self.contract.assumptions)}, and this output repeats: where it seeds a "
                 "generator of its own, the file cannot draw the same. Draw ahead, and keep the numbers in a buffer."
             )
-        return Discrepancy(
+        error = Discrepancy(
             f"[verify] Expected {self.runtime} to agree with eager, but output {row['output']} {row['problem']} "
             f"at {setting.words}.{cause} {nothing}"
         )
+        return error, "", ""
 
     def itself(self, setting: Setting, row: dict) -> str:
         """How eager differs from itself in an output; nothing where it repeats."""

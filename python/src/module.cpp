@@ -5,6 +5,7 @@ namespace nb = nanobind;
 
 namespace fairlead::python {
 void init_errors(nb::module_& m);
+void init_experiment(nb::module_& m);
 void init_export(nb::module_& m);
 void init_files(nb::module_& m);
 void init_lowering(nb::module_& m);
@@ -23,6 +24,7 @@ NB_MODULE(_core, m) {
   fairlead::python::init_errors(m);
   fairlead::python::init_observe(m);
   fairlead::python::init_record(m);
+  fairlead::python::init_experiment(m);
   fairlead::python::init_probe(m);
   fairlead::python::init_files(m);
   fairlead::python::init_export(m);

@@ -14,20 +14,10 @@ using namespace nb::literals;
 
 namespace {
 
-// requests: by leaf, by axis: (kind, name, min, max), kind 0 auto, 1 static, 2 dynamic
-using RequestTuple = std::tuple<int, std::string, std::int64_t, std::int64_t>;
-
-ProbeResult run_probe(const std::vector<std::string>& names,
-                      const std::vector<std::vector<RequestTuple>>& requests,
-                      const std::vector<Sizes>& calls, nb::callable trial) {
+ProbeResult run_probe(const std::vector<Leaf>& leaves, const std::vector<Sizes>& calls,
+                      nb::callable trial) {
   ProbeRequest request;
-  for (std::size_t k = 0; k < names.size(); ++k) {
-    Leaf leaf{names[k], {}};
-    for (const auto& [kind, name, min, max] : requests[k]) {
-      leaf.requests.push_back({static_cast<DimRequest::Kind>(kind), name, min, max});
-    }
-    request.leaves.push_back(std::move(leaf));
-  }
+  request.leaves = leaves;
   request.calls = calls;
   return probe(request, [&](const Sizes& sizes, int reference) {
     const nb::object answer = trial(sizes, reference);  // (run, parted, reason, visible)
@@ -55,8 +45,7 @@ void init_probe(nb::module_& m) {
       .def_ro("leaf", &FixedDim::leaf)
       .def_ro("axis", &FixedDim::axis)
       .def_ro("size", &FixedDim::size)
-      .def_prop_ro("branches",
-                   [](const FixedDim& f) { return f.why == FixedDim::Why::kBranches; })
+      .def_prop_ro("branches", [](const FixedDim& f) { return f.why == FixedDim::Why::kBranches; })
       .def_prop_ro("empty", [](const FixedDim& f) { return f.why == FixedDim::Why::kZero; })
       .def_ro("reason", &FixedDim::reason);
   nb::class_<ProbeResult>(m, "ProbeResult", "Which dims vary, and how they hang together.")
@@ -93,7 +82,8 @@ void init_probe(nb::module_& m) {
       .def("sizes_at", [](const ProbeResult& r, const std::vector<std::int64_t>& values) {
         return sizes_at(r, values);
       });
-  m.def("probe", &run_probe, "names"_a, "requests"_a, "calls"_a, "trial"_a);
+  m.def("probe", &run_probe, "leaves"_a, "calls"_a, "trial"_a,
+        "Probes alone; trial(sizes, reference) gives (run, parted, reason, visible).");
 }
 
 }  // namespace fairlead::python

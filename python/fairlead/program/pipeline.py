@@ -15,12 +15,11 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from fairlead._core import Discrepancy, Diverged, FairleadError, InvalidInput, Staging, WriteError
+from fairlead._core import FairleadError, InvalidInput, Staging, WriteError
 from fairlead.caches import register_flattening_functions
 from fairlead.caches.kinds import Kind, kind_of
 from fairlead.caches.register import keep_registered
 from fairlead.contract import Contract
-from fairlead.fixes import places_of, reason_of, units_of
 from fairlead.pipeline import Progress, _Export
 from fairlead.program import torch_export
 from fairlead.program.rebuild import Recorded, with_arguments
@@ -35,10 +34,6 @@ DEFAULTS = {
     "optimize": False, "notes": (), "shared_weights": None,
 }  # fmt: skip
 ONLY_ONNX = ("input_names", "output_names", "opset", "external_data", "shared_weights")
-
-
-class Refixed(Diverged):
-    """A dimension was fixed: the export starts again."""
 
 
 class ProgramFile:
@@ -121,6 +116,7 @@ class ProgramExport(_Export):
         super().__init__(model, inputs, path, DEFAULTS | options | {"optimize": False}, progress)
         self.method, self.export_options = method, export_options or {}
         self.way = ""  # the method that made the program
+        self.attempt: Callable[[list], Any] | None = None  # the last one that failed, with other dimensions
 
     def checked_path(self, path: str) -> str:
         check_model(self.model)
@@ -129,28 +125,17 @@ class ProgramExport(_Export):
             raise InvalidInput(f"[export] Expected a tolerance of 0 or more, or None, got {tolerance!r}.")
         return check_path(path)
 
-    def note_outputs(self, outputs: Any) -> None:
-        super().note_outputs(outputs)
+    def note_outputs(self, outputs: Any, program: int) -> list:
         self.template = outputs
+        return super().note_outputs(outputs, program)
 
     def note_checked(self, contract: Contract, record: str) -> None:
         self.staged.add_metadata("fairlead.contract", contract.text())
         self.staged.add_metadata("fairlead.report", record)
         self.exported.contract = contract
 
-    def learn(self, error: Exception) -> bool:
-        """torch.export may have made a size of 1 a case that its program does not serve: then 2 is the smallest."""
-        if isinstance(error, Refixed):
-            return True
-        guarded = self.way == "torch.export" and "Guard failed" in str(error)
-        if guarded and isinstance(error, Discrepancy) and error.smallest:
-            places = {p: 2 * unit for k in error.blamed for p, unit in units_of(self.probed, k).items()}
-            if any(self.fixes.minimum.get(place, 1) < least for place, least in places.items()):
-                self.fixes.minimum.update(places)
-                names = ", ".join(self.probed.symbols[k].name for k in error.blamed)
-                self.fixes.notes.append(f"{names}: at least 2, because torch.export makes 1 another program")
-                return True
-        return super().learn(error)
+    def is_guarded(self, error: Exception) -> bool:
+        return self.way == "torch.export" and "Guard failed" in str(error)
 
     # ---- the program ------------------------------------------------------------------------------
 
@@ -173,7 +158,8 @@ class ProgramExport(_Export):
         return bounds_of(self.probed)
 
     def exported_program(self, program, contract: Contract) -> torch.export.ExportedProgram:
-        dims = dims_by_leaf(self.probed, self.bounds())
+        dims = self.dims = dims_by_leaf(self.probed, self.bounds())
+        self.attempt = None
         tensors = self.tensors_at(self.probed.sizes_at(traced_setting(self.probed)))
         names = [row["name"] for row in contract.outputs]
         ways = {"recorded": self.from_recording, "torch.export": self.from_model}
@@ -185,7 +171,7 @@ class ProgramExport(_Export):
                     exported = ways[way](program, tensors, dims, names)
             except FairleadError as error:
                 if number == len(chosen):
-                    self.fix_one(error, lambda fewer, way=way: ways[way](program, tensors, fewer, names), dims)
+                    self.attempt = lambda fewer, way=way: ways[way](program, tensors, fewer, names)
                     raise
                 failed = f", because the other way failed: {str(error).split('] ', 1)[-1]}"
                 continue
@@ -195,21 +181,22 @@ class ProgramExport(_Export):
             return exported
         raise AssertionError("no way was tried")
 
-    def fix_one(self, error: FairleadError, attempt: Callable[[list], Any], dims: list[dict[int, Any]]) -> None:
-        """Fixes the first symbol without which torch.export takes the program, and asks for another round."""
-        if self.options["dynamic_shapes"] is not None or self.options["strict"]:
-            return
-        for k in range(len(self.probed.symbols)):
-            places = places_of(self.probed, k)
+    def culprit(self) -> int:
+        """The first symbol without which torch.export takes the program."""
+        attempt, self.attempt = self.attempt, None
+        if attempt is None or self.options["dynamic_shapes"] is not None or self.options["strict"]:
+            return -1
+        for number, symbol in enumerate(self.probed.symbols):
             fewer = [
-                {axis: dim for axis, dim in of.items() if (leaf, axis) not in places} for leaf, of in enumerate(dims)
+                {axis: dim for axis, dim in of.items() if not is_of(self.probed.shapes[leaf][axis], symbol.name)}
+                for leaf, of in enumerate(self.dims)
             ]
             try:
                 attempt(fewer)
             except FairleadError:
                 continue
-            if self.fixes.fix(self.probed, k, reason_of(error)):
-                raise Refixed(str(error)) from error
+            return number
+        return -1
 
     def from_recording(self, program, tensors, dims, names) -> torch.export.ExportedProgram:
         if self.flat:
@@ -258,6 +245,11 @@ class Flat(torch.nn.Module):
 
         args, kwargs = self._call.with_tensors(list(tensors))
         return tuple(get_leaf_tensors(self.model(*args, **kwargs)).values())
+
+
+def is_of(size: str, symbol: str) -> bool:
+    """Whether a dimension is a symbol, or a multiple of it."""
+    return size == symbol or size.endswith(f"*{symbol}")
 
 
 def is_cache(obj: Any) -> bool:

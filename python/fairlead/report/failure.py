@@ -14,6 +14,7 @@ CONTEXT = 6  # operators shown before and after a parting
 
 def explain(error: Exception, export) -> None:
     """Adds the facts of a failed export. A model that branched runs once more, to see where the other side goes."""
+    failed = failed_check(error, export)
     facts: dict[str, Any] = {
         "model": class_name(export.model),
         "versions": versions(),
@@ -24,43 +25,49 @@ def explain(error: Exception, export) -> None:
             {"name": name, "dtype": str(t.dtype).removeprefix("torch."), "shape": list(t.shape)}
             for name, t in zip(export.call.names, export.call.tensors, strict=True)
         ],
-        "differences": list(getattr(error, "rows", [])),
+        "differences": list(failed[2]) if failed else [],
     }
     probed = export.probed
     if probed is not None:
         facts["symbols"] = [{"name": s.name, "tried": list(s.tried)} for s in probed.symbols]
-        facts["runs"] = [list(values) for values in export.looked_at.values or probed.run_values]
+        facts["runs"] = [list(values) for values in export.experiment.looked_at(0) or probed.run_values]
     error.facts = facts
-    tensors, reference = parting_tensors(error, export)
+    tensors, reference = parting_tensors(error, export, failed)
     if tensors is not None:
         # The sentence stands without this: nothing that goes wrong here may hide it.
         with contextlib.suppress(_core.FairleadError):
             facts["parting"] = parting(export, tensors, reference)
-    if isinstance(error, _core.Discrepancy) and getattr(error, "at", None) is not None:
+    if isinstance(error, _core.Discrepancy) and failed is not None:
         with contextlib.suppress(Exception):  # likewise
-            name_operator(error, getattr(error, "job", export))
-    error.__dict__.pop("at", None)  # tensors are not facts
-    error.__dict__.pop("other_values", None)
+            name_operator(error, export, failed[0], failed[1])
 
 
-def name_operator(error: Exception, job) -> None:
+def failed_check(error: Exception, export) -> tuple | None:
+    """The program, the tensors and the rows of the check that an error comes from."""
+    if export.driver is None:
+        return None
+    found = [n for n, problem in enumerate(export.driver.problems) if problem is error]
+    return export.driver.failed.get(found[0]) if found else None
+
+
+def name_operator(error: Exception, export, program, tensors: list) -> None:
     """The operator that is to blame becomes the last sentence of the error."""
-    if job.suffix != ".onnx" or job.solved is None:
+    if export.suffix != ".onnx" or program.built is None:
         return
-    found = first_differing(job, error.at)
+    found = first_differing(program, tensors, export.input_names, export.options["opset"])
     if found:
         error.facts["first_differing"] = found
         error.args = (f"{error.args[0]} {found}",)
 
 
-def parting_tensors(error: Exception, export) -> tuple[list | None, int]:
+def parting_tensors(error: Exception, export, failed: tuple | None) -> tuple[list | None, int]:
     """The inputs at which the run parted that the error tells of, and the run it parted from."""
-    if not isinstance(error, _core.Diverged):
+    if not isinstance(error, _core.Diverged) or export.experiment is None:
         return None, -1
-    if getattr(error, "at", None) is not None:
-        return error.at, export.probed.runs[0]
-    for sizes, reference, reason in reversed(export.partings):
-        if reason in str(error):
+    if failed is not None:
+        return failed[1], export.probed.runs[0]
+    for sizes, reference, before, now in reversed(export.experiment.partings(0)):
+        if before in str(error) and now in str(error):
             return export.tensors_at(sizes), reference
     return None, -1
 
@@ -76,7 +83,7 @@ def parting(export, tensors: list, reference: int) -> dict | None:
     found = session.core.parting(reference, outcome.run, CONTEXT)
     if found is None:
         return None
-    first = export.sizes_of.get(reference) or [list(t.shape) for t in export.call.tensors]
+    first = export.experiment.sizes_of(0, reference) or [list(t.shape) for t in export.call.tensors]
     found["sizes"] = [
         {"name": name, "first": list(before), "second": list(t.shape)}
         for name, before, t in zip(export.call.names, first, tensors, strict=True)

@@ -1,0 +1,181 @@
+// The calls of a check in order.
+#include "fairlead/experiment/check_plan.h"
+
+#include <algorithm>
+
+#include "fairlead/experiment/lab.h"
+
+namespace fairlead {
+namespace {
+
+constexpr int kSettings = 3;      // next to what ran
+constexpr int kPartSettings = 2;  // of a further program, beside its example
+constexpr double kLongest = 6.0;  // seconds, after which far sizes and other values are left out
+constexpr std::int64_t kLongestSize = 4096;  // of a declared maximum that is run
+// Times the example: of the first symbol, which most often is the batch, and of the others.
+constexpr std::int64_t kFarFirst = 3, kFar = 5;
+// Times apart: sizes that are swapped. A batch as large as an image is wide is nothing that anyone
+// asks for.
+constexpr std::int64_t kClose = 8;
+constexpr std::int64_t kRound = 8;  // kernels and models that pad take other ways at multiples
+
+constexpr Effort kSmall{8, 3, 8, 1 << 15};
+constexpr Effort kMedium{2, 2, 2, 1 << 14};  // a forward pass of some hundredths of a second
+constexpr Effort kLarge{1, 2, 0,
+                        0};  // weights are read at memory speed: three runs beside the example
+constexpr std::int64_t kMediumBytes = 16 << 20, kLargeBytes = 200 << 20, kMediumOperators = 600;
+
+}  // namespace
+
+Effort effort_for(std::int64_t weight_bytes, std::int64_t operators, bool part) {
+  Effort found = weight_bytes > kLargeBytes                                    ? kLarge
+                 : weight_bytes > kMediumBytes || operators > kMediumOperators ? kMedium
+                                                                               : kSmall;
+  if (part) {
+    found.values = std::min(found.values, 1);
+    found.near = std::min(found.near, kPartSettings);
+    found.far = std::min(found.far, 1);
+  }
+  return found;
+}
+
+bool is_small(std::int64_t weight_bytes, std::int64_t operators) {
+  return weight_bytes <= kMediumBytes && operators <= kMediumOperators;
+}
+
+CheckPlan::CheckPlan(const ProbeResult& probed, CheckRequest request)
+    : probed_(probed), request_(std::move(request)) {
+  for (int number = 0; number < request_.calls; ++number) {
+    Check check;
+    check.number = number;
+    waiting_.push_back(std::move(check));
+  }
+  for (int number = 0; number < request_.effort.values; ++number) {
+    Check check;
+    check.kind = Check::Kind::kValues;
+    check.number = number;
+    waiting_.push_back(std::move(check));
+  }
+  if (probed_.symbols.empty()) return;
+  int seed = 1;
+  const auto add = [&](const std::vector<std::int64_t>& values, bool far) {
+    add_sizes(values, seed, far);
+    seed += 1000;
+  };
+  for (const auto& values : unseen_settings(probed_, 2 * kSettings)) add(values, false);
+  base_ = request_.example;
+  if (base_.empty() && !probed_.runs.empty()) base_ = probed_.runs[0].values;
+  if (!base_.empty()) {
+    int count = 0;
+    for (const auto& values : far_candidates()) {
+      if (count++ == request_.effort.far) break;
+      add(values, true);
+    }
+  }
+  if (request_.made_at.empty()) return;
+  seed = 5000;
+  for (const auto& values : unseen_settings(probed_, 2 * kSettings)) {
+    std::vector<std::int64_t> tied;
+    for (const std::int64_t made : request_.made_at) {
+      const auto first = std::find(request_.made_at.begin(), request_.made_at.end(), made);
+      tied.push_back(values[static_cast<std::size_t>(first - request_.made_at.begin())]);
+    }
+    if (tied != values) add_sizes(tied, seed, false);
+    ++seed;
+  }
+}
+
+void CheckPlan::add_sizes(const std::vector<std::int64_t>& values, int seed, bool far) {
+  Check check;
+  check.kind = Check::Kind::kSizes;
+  check.values = values;
+  check.seed = seed;
+  check.far = far;
+  waiting_.push_back(std::move(check));
+}
+
+std::int64_t CheckPlan::most_elements() const {
+  return std::max(request_.effort.elements, 2 * elements(sizes_at(probed_, base_)));
+}
+
+// Within the bounds of every symbol, none twice, none with too many elements.
+std::vector<std::vector<std::int64_t>> CheckPlan::far_candidates() const {
+  const std::size_t count = base_.size();
+  std::vector<Setting> wanted(2);
+  for (std::size_t k = 0; k < count; ++k) {
+    wanted[0].push_back(base_[k] * (k > 0 ? kFar : kFarFirst));
+    wanted[1].push_back(kRound * ((base_[k] + kRound - 1) / kRound + static_cast<std::int64_t>(k)));
+  }
+  for (std::size_t k = 0; k < count; ++k) {
+    for (std::size_t other = k + 1; other < count; ++other) {
+      const auto [least, most] = std::minmax(base_[k], base_[other]);
+      if (least == most || most > kClose * least) continue;
+      wanted.push_back(base_);
+      std::swap(wanted.back()[k], wanted.back()[other]);
+    }
+  }
+  for (std::size_t k = 0; k < count; ++k) {
+    if (probed_.symbols[k].max <= kLongestSize) {
+      wanted.push_back(changed(base_, k, probed_.symbols[k].max));
+    }
+  }
+  std::vector<Setting> found;
+  for (Setting& values : wanted) {
+    for (std::size_t k = 0; k < count; ++k) {
+      const ProbedSymbol& symbol = probed_.symbols[k];
+      const auto limit = request_.largest.find(symbol.name);
+      values[k] = std::max({values[k], symbol.min, std::int64_t{1}});
+      values[k] = std::min(values[k], symbol.max);
+      if (limit != request_.largest.end()) values[k] = std::min(values[k], limit->second);
+    }
+    const bool seen =
+        values == base_ || std::find(found.begin(), found.end(), values) != found.end();
+    if (!seen && elements(sizes_at(probed_, values)) <= most_elements()) found.push_back(values);
+  }
+  return found;
+}
+
+std::optional<Check> CheckPlan::next(double seconds) {
+  while (!waiting_.empty()) {
+    Check check = std::move(waiting_.front());
+    waiting_.pop_front();
+    const bool near = check.kind == Check::Kind::kSizes && !check.far;
+    if (near && near_ >= request_.effort.near) continue;
+    const bool more = check.far || check.kind == Check::Kind::kValues;
+    if (more && seconds > kLongest) continue;
+    return check;
+  }
+  return std::nullopt;
+}
+
+void CheckPlan::told(const Check& check, const Checked& checked) {
+  using Verdict = Checked::Verdict;
+  const bool compared = checked.verdict == Verdict::kRight ||
+                        checked.verdict == Verdict::kExcused ||
+                        checked.verdict == Verdict::kDiffers;
+  if (check.kind == Check::Kind::kSizes && !check.far && compared) ++near_;
+  if (checked.verdict != Verdict::kRefused) return;
+  std::vector<Check> parts;
+  if (check.kind == Check::Kind::kValues && check.part < 0) {
+    for (int part = 0; part < checked.parts; ++part) {
+      parts.push_back(check);
+      parts.back().part = part;
+    }
+  } else if (check.far && !request_.example.empty()) {
+    // One symbol at a time, where all together are refused.
+    std::vector<std::size_t> moved;
+    for (std::size_t k = 0; k < base_.size(); ++k) {
+      if (check.values[k] != base_[k]) moved.push_back(k);
+    }
+    if (moved.size() < 2) return;
+    for (const std::size_t k : moved) {
+      Check part = check;
+      part.values = changed(base_, k, check.values[k]);
+      part.seed = 7;
+      if (elements(sizes_at(probed_, part.values)) <= most_elements()) parts.push_back(part);
+    }
+  }
+  waiting_.insert(waiting_.begin(), parts.begin(), parts.end());
+}
+
+}  // namespace fairlead

@@ -1,0 +1,213 @@
+// The experiment as a whole: solve every program, write the file, check it, learn, again.
+#include "fairlead/experiment/lab.h"
+
+#include <algorithm>
+
+namespace fairlead {
+namespace {
+
+constexpr std::int64_t kHeavy = 1 << 18;  // elements of the inputs of a run that is worth saving
+
+}  // namespace
+
+Experiment::Experiment(Request request) : lab_(std::make_unique<Lab>(std::move(request))) {
+  lab_->begin();
+}
+
+Experiment::~Experiment() = default;
+
+const Step& Experiment::step() const { return lab_->step_; }
+
+void Experiment::answer(Answer answer, double seconds) {
+  FAIRLEAD_CHECK(!over(), "an answer after the end");
+  lab_->take(std::move(answer), seconds);
+}
+
+bool Experiment::over() const {
+  return std::holds_alternative<Done>(lab_->step_) || std::holds_alternative<Failed>(lab_->step_);
+}
+
+Stage Experiment::stage() const { return lab_->stage_; }
+
+const std::vector<Fact>& Experiment::ledger() const { return lab_->ledger_.facts(); }
+
+Lab::Lab(Request request) : request_(std::move(request)) {
+  FAIRLEAD_CHECK(!request_.calls.empty(), "no call to export from");
+  FAIRLEAD_CHECK(request_.roles.size() == request_.leaves.size(), "a leaf without a role");
+  for (const Sizes& call : request_.calls) {
+    FAIRLEAD_CHECK(call.size() == request_.leaves.size(), "a call of other leaves");
+  }
+  rows_.push_back(std::make_unique<Row>());
+  rows_[0]->example = request_.calls[0];
+}
+
+void Lab::begin() {
+  task_ = all();
+  task_->start();
+  if (task_->done()) task_->result();
+}
+
+void Lab::take(Answer answer, double seconds) {
+  seconds_ = seconds;
+  clock_ += seconds;
+  answer_ = std::move(answer);
+  const std::coroutine_handle<> waiting = std::exchange(waiting_, nullptr);
+  FAIRLEAD_CHECK(waiting, "an answer that nobody asked for");
+  waiting.resume();
+  if (task_->done()) task_->result();
+}
+
+std::vector<ProgramId> Lab::programs() const {
+  std::vector<ProgramId> found;
+  for (const auto& row : rows_) {
+    if (ledger_.is_open(row->id)) found.push_back(row->id);
+  }
+  return found;
+}
+
+Task<Ran> Lab::run(Row& row, Input input, int reference, bool cheap) {
+  RunModel asked;
+  asked.program = row.id;
+  asked.input = std::move(input);
+  asked.reference = reference;
+  asked.cheap = cheap;
+  asked.heavy = elements(asked.input.sizes) > kHeavy;
+  Ran ran = co_await ask<Ran>(std::move(asked));
+  if (ran.problem.number >= 0) {
+    Trouble trouble;
+    trouble.program = row.id;
+    trouble.problem = ran.problem;
+    trouble.code = ran.problem.code;
+    trouble.evidence.why = Why::kFailed;
+    trouble.evidence.text = ran.problem.text;
+    throw Refusal{std::move(trouble)};
+  }
+  co_return ran;
+}
+
+// What was run once is not run again.
+Task<Ran> Lab::run_at(Row& row, Sizes sizes, int reference, bool cheap) {
+  const auto known = row.answers.find({reference, sizes});
+  if (known != row.answers.end()) {
+    seconds_ = 0;
+    co_return known->second;
+  }
+  Input input;
+  input.sizes = sizes;
+  const Ran ran = co_await run(row, std::move(input), reference, cheap);
+  row.answers[{reference, std::move(sizes)}] = ran;
+  co_return ran;
+}
+
+Task<Ran> Lab::run_call(Row& row, Input input, int reference) {
+  auto key = std::make_tuple(reference, input.kind, input.number, input.sizes);
+  const auto known = row.calls_ran.find(key);
+  if (known != row.calls_ran.end()) co_return known->second;
+  const Ran ran = co_await run(row, std::move(input), reference);
+  row.calls_ran.emplace(std::move(key), ran);
+  co_return ran;
+}
+
+Task<std::optional<Evidence>> Lab::parting(Row& row, Sizes sizes) {
+  const Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run);
+  if (!ran.parted) co_return std::nullopt;
+  co_return branches(ran);
+}
+
+Task<std::optional<Evidence>> Lab::parting_of(Row& row, Input input) {
+  const Ran ran = co_await run_call(row, std::move(input), row.probed->runs[0].run);
+  if (!ran.parted) co_return std::nullopt;
+  co_return branches(ran);
+}
+
+Task<void> Lab::all() {
+  Open first;
+  first.input.kind = Input::Kind::kCall;
+  first.input.number = 0;
+  (void)co_await ask<CallFacts>(first);
+  for (;;) {
+    const std::size_t known = ledger_.facts().size();
+    const std::optional<Trouble> trouble = co_await attempt();
+    if (!trouble) {
+      step_ = Done{};
+      co_return;
+    }
+    Row& row = *rows_.at(static_cast<std::size_t>(trouble->program));
+    const bool example = row.id == 0;
+    bool learnt = false;
+    if (example && trouble->code == ErrorCode::kInvalidInput) {
+      // One that only works where it finds a mask to be all ones, and leaves it out, does not while
+      // it is told that it is traced.
+      bool accepts = false;
+      if (!row.plain && !row.probed) {
+        const Ran ran = co_await ask<Ran>(RunPlain{});
+        accepts = ran.run >= 0;
+      }
+      if (accepts) {
+        Fact fact;
+        fact.kind = FactKind::kPlain;
+        fact.evidence.why = Why::kPlain;
+        learnt = ledger_.add(std::move(fact));
+        row.plain = true;  // another program: nothing holds of it
+        row.answers.clear();
+        row.calls_ran.clear();
+        row.sizes_of.clear();
+        first.plain = true;
+        (void)co_await ask<CallFacts>(first);
+      }
+    } else {
+      learnt = co_await learns_from(row, *trouble);
+      if (!learnt && !example) {
+        drop(row, trouble->evidence);
+        learnt = true;
+      }
+    }
+    if (!learnt) {
+      Failed failed;
+      failed.problem = trouble->problem.number;
+      failed.unknown = unknown_;
+      step_ = std::move(failed);
+      if (trouble->own) std::rethrow_exception(trouble->own);
+      co_return;
+    }
+    FAIRLEAD_CHECK(ledger_.facts().size() > known, "a turn that learnt nothing");
+  }
+}
+
+// Every program solved, written and checked; what stands in the way, where something does.
+Task<std::optional<Trouble>> Lab::attempt() {
+  std::optional<Trouble> trouble = co_await solve_all();
+  if (trouble) co_return trouble;
+  stage_ = Stage::kEmit;
+  // Those with the fewest sizes that vary come first: where two take a call, the one that was made
+  // for it runs.
+  Emit emit;
+  emit.programs = programs();
+  std::stable_sort(emit.programs.begin(), emit.programs.end(), [&](ProgramId a, ProgramId b) {
+    return row(a).probed->symbols.size() < row(b).probed->symbols.size();
+  });
+  const Emitted file = co_await ask<Emitted>(std::move(emit));
+  if (file.problem.number >= 0) {
+    Trouble found;
+    found.program =
+        programs().back();  // without its last program the file can be made, or says why not
+    found.problem = file.problem;
+    found.code = file.problem.code;
+    found.culprit = file.culprit;
+    found.evidence.why =
+        file.problem.code == ErrorCode::kUnsupported ? Why::kUnsupported : Why::kFailed;
+    found.evidence.text = file.problem.text;
+    co_return found;
+  }
+  if (!request_.verify) co_return std::nullopt;
+  stage_ = Stage::kVerify;
+  std::vector<ProgramId> order = programs();
+  std::reverse(order.begin(), order.end());  // the example's last: what it says is the contract's
+  for (const ProgramId id : order) {
+    trouble = co_await verify(*rows_[static_cast<std::size_t>(id)], file);
+    if (trouble) co_return trouble;
+  }
+  co_return std::nullopt;
+}
+
+}  // namespace fairlead

@@ -1,0 +1,269 @@
+// What an experiment keeps: its programs as rows, the ledger, and the step it waits for. Several
+// sources serve it, one per concern; each function that asks is a Task.
+#pragma once
+
+#include <coroutine>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "fairlead/base/task.h"
+#include "fairlead/experiment/experiment.h"
+
+namespace fairlead {
+
+using Setting = std::vector<std::int64_t>;  // by symbol
+
+// Recorded runs of one program, and the value of every symbol in each.
+struct Runs {
+  std::vector<int> numbers;
+  std::vector<Setting> values;
+};
+
+// A setting at which the file differed from eager although the model executed the same operators.
+struct Wrong {
+  Setting values;
+  std::vector<std::size_t> blamed;  // symbols
+  bool smallest = false;
+  bool far = false;
+  Evidence evidence;
+};
+
+// Why an export cannot go on as it is.
+struct Trouble {
+  ProgramId program = 0;
+  Problem problem;                   // an error that the driver keeps, or
+  std::exception_ptr own = nullptr;  // one of ours
+  ErrorCode code = ErrorCode::kInternal;
+  Evidence evidence;
+  // Where a check found it:
+  Setting values;                   // the sizes, by symbol
+  std::vector<std::size_t> blamed;  // symbols
+  bool smallest = false;            // they are smaller than wherever the model ran
+  bool far = false;
+  bool guarded = false;
+  int other_values = -1;  // the check with other values at the example's sizes
+  int culprit = -1;       // the symbol without which the file could be made
+};
+
+// One program of the model.
+struct Row {
+  ProgramId id = 0;
+  ProgramId parent = -1;
+  Sizes example;
+  // Of a further program: where it is, seen from its parent.
+  Side side = Side::kExample;
+  std::string symbol;              // that has a range of sizes there
+  std::string words;               // "sequence = 1"
+  Evidence parting;                // what it executes there
+  std::vector<Place> places;       // dimensions that decide
+  std::int64_t size = 0;           // the boundary
+  Evidence reason;                 // why its sizes are not the parent's
+  std::vector<std::int64_t> rest;  // sizes to try where it turns out to be of one size only
+
+  bool plain = false;  // the model is not told that it is traced
+  bool solved = false;
+  bool keeps_probed = false;  // what was learnt does not ask for another probing
+  int probings = 0;
+  std::optional<ProbeResult> probed;
+  Runs looked_at;  // those that were solved last
+  Built built;
+  std::map<std::pair<int, Sizes>, Ran> answers;  // of runs at sizes, by reference
+  std::map<std::tuple<int, Input::Kind, int, Sizes>, Ran> calls_ran;  // the same with other values
+  std::map<int, Sizes> sizes_of;                                      // run -> sizes
+  struct Parting {
+    Sizes sizes;
+    int reference;
+    Ran ran;
+  };
+  std::vector<Parting> partings;             // of the last probing
+  std::map<Place, std::int64_t> parted_at;   // a size at which the model executes another program
+  std::vector<ProbedRun> crossed;            // runs from the other side of questions, and far ones
+  std::map<std::string, Evidence> required;  // questions that the file requires
+  std::vector<Wrong> wrong;                  // settings to be solved for as well
+  std::vector<int> calls;                    // checks whose tensors are
+};
+
+class Lab {
+ public:
+  explicit Lab(Request request);
+
+  void begin();
+  void take(Answer answer, double seconds);
+
+  // ---- what is known ----------------------------------------------------------------------------
+
+  [[nodiscard]] const Row& row(ProgramId id) const {
+    return *rows_.at(static_cast<std::size_t>(id));
+  }
+  // The programs of the file: that of the example first.
+  [[nodiscard]] std::vector<ProgramId> programs() const;
+  // Sizes of a symbol that the contract allows.
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> range_of(const Row& row, std::size_t k) const;
+  // (symbol, min, max) of the sizes outside of which the model is known to do something else.
+  using Bound = std::tuple<std::string, std::int64_t, std::int64_t>;
+  [[nodiscard]] std::vector<Bound> bounds(const Row& row) const;
+  [[nodiscard]] std::int64_t most_of(const Row& row, std::size_t k) const;
+
+  Request request_;
+  Ledger ledger_;
+  Step step_ = Done{};
+  Stage stage_ = Stage::kProbe;
+
+ private:
+  friend class Experiment;
+
+  // ---- asking -----------------------------------------------------------------------------------
+
+  struct Asked {
+    Lab& lab;
+    [[nodiscard]] bool await_ready() const noexcept { return false; }
+    void await_suspend(std::coroutine_handle<> waiting) const { lab.waiting_ = waiting; }
+    [[nodiscard]] Answer await_resume() const { return std::move(lab.answer_); }
+  };
+  template <typename A>
+  Task<A> ask(Step step);
+  Task<Ran> run(Row& row, Input input, int reference, bool cheap = false);
+  Task<Ran> run_at(Row& row, Sizes sizes, int reference, bool cheap = false);
+  Task<Ran> run_call(Row& row, Input input, int reference);
+  Task<std::optional<Evidence>> parting(Row& row, Sizes sizes);
+  Task<std::optional<Evidence>> parting_of(Row& row, Input input);
+
+  // ---- the whole --------------------------------------------------------------------------------
+
+  Task<void> all();
+  Task<std::optional<Trouble>> attempt();
+  Task<bool> learns_from(Row& row, const Trouble& trouble);
+  Task<bool> learn(Row& row, const Trouble& trouble);
+  bool solve_for(Row& row, const Trouble& trouble);
+  bool give_up(Row& row);
+  bool keeps_example(Row& row, const Trouble& trouble);
+  bool learns_guarded(Row& row, const Trouble& trouble);
+
+  // ---- one program: probing and solving ---------------------------------------------------------
+
+  Task<std::optional<Trouble>> solve(Row& row);
+  Task<void> solve_or_throw(Row& row);
+  Task<ProbeResult> probe(Row& row);
+  void limit_sizes(Row& row);
+  Task<void> build(Row& row);
+  Task<Built> build_of(Row& row, const Runs& runs, bool kept);
+  Task<Runs> runs(Row& row);
+  Task<Runs> at_more_sizes(Row& row, Runs runs);
+  Task<Runs> with_other_values(Row& row, Runs runs);
+  Task<void> add_run(Row& row, Runs& runs, Setting setting);
+  Task<std::vector<std::size_t>> unsolved_symbols(Row& row);
+
+  // ---- questions --------------------------------------------------------------------------------
+
+  Task<void> settle_questions(Row& row);
+  Task<bool> go_far(Row& row);
+  Task<bool> settle(Row& row, Questions::Other other, Built::Question question);
+  Task<void> stop_before(Row& row, Questions::Other other, Evidence why);
+  Task<void> end_at(Row& row, std::size_t k, std::int64_t most, std::int64_t size, Evidence why);
+  [[nodiscard]] Ask ask_about(const Row& row) const;
+
+  // ---- boundaries -------------------------------------------------------------------------------
+
+  using SizesAt = std::function<Sizes(std::int64_t)>;
+  Task<std::int64_t> boundary(Row& row, std::int64_t alike, std::int64_t differs, SizesAt sizes_at);
+  Task<bool> leave_below(Row& row, std::size_t k, std::int64_t least, Evidence reason);
+  bool raise_minimum(Row& row, std::size_t k, std::int64_t least, Evidence reason, bool taken);
+  bool lower_maximum(Row& row, std::size_t k, std::int64_t most, Evidence reason, bool taken);
+  bool lower_maxima(Row& row, const Trouble& trouble);
+  bool fix(Row& row, std::size_t k, const Evidence& reason);
+  Task<bool> leave_beyond(Row& row, std::size_t k, std::int64_t size, Evidence reason);
+  Task<std::vector<std::pair<std::size_t, std::int64_t>>> smallest_together(
+      Row& row, std::vector<std::size_t> symbols);
+  Task<std::int64_t> smallest_alike(Row& row, std::size_t k, std::int64_t differs);
+  Task<bool> finds_boundary(Row& row);
+  Task<bool> finds_boundary_of(Row& row, std::vector<Place> places, std::int64_t size);
+  Task<void> branch_above(Row& row);
+
+  // ---- further programs -------------------------------------------------------------------------
+
+  [[nodiscard]] bool may_open() const;
+  bool first_time(const Row& row, const std::vector<Place>& places, Side side);
+  Task<bool> below(Row& row, std::size_t k, std::int64_t least, Evidence reason);
+  Task<void> each(Row& row, std::size_t k, std::vector<std::int64_t> sizes, Evidence reason);
+  Task<bool> above(Row& row, std::size_t k, std::int64_t most, std::int64_t size);
+  Task<bool> aside(Row& row, Setting setting, std::string key, Evidence why);
+  Task<bool> at_example(Row& row, std::vector<std::size_t> ones, Evidence reason);
+  Task<void> follow();
+  [[nodiscard]] bool stuck_in_generation(const Row& row) const;
+  struct Opening {
+    Side side;
+    std::string words;
+    Evidence parting;
+    std::vector<Place> places;
+    bool fixed = false;     // in the deciding dimensions
+    bool inherits = true;   // what its parent knows
+    std::int64_t size = 0;  // the boundary
+    Evidence reason;
+    std::string symbol = {};
+  };
+  Task<Row*> open(Row& parent, Input input, Opening opening);
+  Task<std::optional<Trouble>> solve_all();
+  Task<bool> solve_further(Row& row);
+  void drop(Row& row, const Evidence& why);
+  void drop_fixed();
+  [[nodiscard]] std::vector<Row*> held();
+
+  // ---- checking ---------------------------------------------------------------------------------
+
+  Task<std::optional<Trouble>> verify(Row& row, const Emitted& file);
+  Task<Trouble> trouble_of(Row& row, Check check, Checked checked);
+  Task<std::vector<std::size_t>> blamed(Row& row, Setting values, bool operators);
+
+  std::vector<std::unique_ptr<Row>> rows_;
+  std::set<std::tuple<ProgramId, std::vector<Place>, Side>> looked_beyond_;
+  std::set<std::pair<ProgramId, std::string>> looked_aside_;
+  std::vector<std::string> unknown_;  // of the user's largest sizes
+  bool followed_ = false;
+  double clock_ = 0;    // seconds that steps took
+  double seconds_ = 0;  // the last of them
+  Answer answer_;
+  std::coroutine_handle<> waiting_ = nullptr;
+  std::optional<Task<void>> task_;
+};
+
+// What a driver's error, or one of ours, ends: thrown where the answer of a step has one, caught
+// where a program is solved.
+struct Refusal {
+  Trouble trouble;
+};
+
+template <typename A>
+Task<A> Lab::ask(Step step) {
+  step_ = std::move(step);
+  Answer given = co_await Asked{*this};
+  A* found = std::get_if<A>(&given);
+  FAIRLEAD_CHECK(found != nullptr, "the answer to another step");
+  co_return std::move(*found);
+}
+
+// ---- symbols and places (places.cpp)
+// --------------------------------------------------------------
+
+// (leaf, axis) of the dimensions that are this symbol, or a multiple of it, with times what.
+[[nodiscard]] std::vector<std::pair<Place, std::int64_t>> units_of(const ProbeResult& probed,
+                                                                   std::size_t symbol);
+[[nodiscard]] std::vector<Place> places_of(const ProbeResult& probed, std::size_t symbol);
+[[nodiscard]] Setting changed(Setting setting, std::size_t k, std::int64_t size);
+// The value of every symbol in a call of these sizes; nothing where it does not fit the symbols.
+[[nodiscard]] std::optional<Setting> setting_of(const ProbeResult& probed, const Sizes& sizes);
+[[nodiscard]] std::vector<std::size_t> ones_in(const ProbeResult& probed, const Sizes& sizes);
+[[nodiscard]] bool is_constant(const ProbeResult& probed, const Place& place);
+[[nodiscard]] std::string text_at(const ProbeResult& probed, const Place& place);
+[[nodiscard]] std::string in_words(const ProbeResult& probed, const Setting& setting);
+[[nodiscard]] std::int64_t elements(const Sizes& sizes);
+[[nodiscard]] Evidence branches(const Ran& ran);
+
+}  // namespace fairlead

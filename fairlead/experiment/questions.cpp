@@ -1,0 +1,177 @@
+// The other side of every question that a model asked about its sizes.
+//
+// A program holds where its questions have the answers they had. For each, the experiment goes to
+// the nearest sizes with the other answer and runs the model there:
+// 1. The same operators: the run is solved with the others, and the question decides nothing but
+//    numbers.
+// 2. Others, at every size beyond: it is a bound, and what lies beyond is a further program.
+// 3. Others, here and there (n % 2, n == 37, n < m): the file requires the answer, and holds the
+//    other program besides.
+// 4. Refused by the model, or too large to try: the file refuses it too, with the reason.
+#include <algorithm>
+
+#include "fairlead/experiment/lab.h"
+
+namespace fairlead {
+namespace {
+
+constexpr int kRounds = 6;  // what is learnt on the other side may ask further questions
+constexpr std::size_t kMostTried = 48;        // questions of one program
+constexpr double kMostSeconds = 6.0;          // for them
+constexpr std::int64_t kFarVolume = 1 << 18;  // elements of the inputs of a far run
+constexpr double kFarSeconds = 2.0;
+constexpr std::int64_t kLargestTrial = 1 << 26;  // elements of the inputs
+
+using Once = std::tuple<std::string, int, Setting>;
+
+Once once_of(const Questions::Other& other) { return {other.key, other.symbol, other.setting}; }
+
+}  // namespace
+
+Ask Lab::ask_about(const Row& row) const {
+  Ask ask;
+  ask.program = row.id;
+  for (std::size_t k = 0; k < row.probed->symbols.size(); ++k)
+    ask.ranges.push_back(range_of(row, k));
+  return ask;
+}
+
+Task<void> Lab::settle_questions(Row& row) {
+  const double start = clock_;
+  std::set<Once> asked;
+  const bool far = co_await go_far(row);
+  if (far) co_await build(row);
+  for (int round = 0; round < kRounds; ++round) {
+    bool learnt = false;
+    const Questions questions = co_await ask<Questions>(ask_about(row));
+    for (const Questions::Other& other : questions.others) {
+      const bool late = asked.size() >= kMostTried || clock_ - start > kMostSeconds;
+      if (late || asked.contains(once_of(other)) || row.required.contains(other.key)) continue;
+      asked.insert(once_of(other));
+      const bool more = co_await settle(
+          row, other, row.built.questions.at(static_cast<std::size_t>(other.question)));
+      learnt = more || learnt;
+    }
+    if (!learnt) break;
+    co_await build(row);
+  }
+  std::set<std::string> done;
+  const Questions left = co_await ask<Questions>(ask_about(row));
+  for (std::size_t n = 0; n < left.others.size(); ++n) {
+    const Questions::Other& other = left.others[n];
+    const Built::Question& question =
+        row.built.questions.at(static_cast<std::size_t>(other.question));
+    Fact fact;
+    fact.of = row.id;
+    fact.size = row.probings;
+    fact.evidence.key = other.key;
+    if (!asked.contains(once_of(other)) && question.kind != Built::Kind::kRival &&
+        !row.required.contains(other.key)) {
+      fact.kind = FactKind::kRequired;
+      fact.evidence.why = Why::kUntried;
+      fact.evidence.source = question.source;
+      row.required[other.key] = fact.evidence;
+      (void)ledger_.add(fact);
+    }
+    if (!row.required.contains(other.key) || !done.insert(other.key).second) continue;
+    Require require;
+    require.program = row.id;
+    require.question = static_cast<int>(n);
+    const Met met = co_await ask<Met>(require);
+    if (met.met) continue;
+    fact.kind = FactKind::kDoubtful;
+    fact.evidence = row.required[other.key];
+    fact.evidence.key = other.key;
+    fact.evidence.source = question.source;
+    (void)ledger_.add(std::move(fact));
+  }
+}
+
+// Runs at sizes far from those that ran: where an integer only fits the runs, it may be another one
+// there. Where the model refuses, or executes other operators for no reason that it told, it is
+// left to the checks.
+Task<bool> Lab::go_far(Row& row) {
+  const double start = clock_;
+  const std::size_t before = row.crossed.size();
+  const bool fitted = row.built.fitted;
+  const std::vector<Setting> settings = far_settings(*row.probed, fitted ? 11 : 2);
+  for (const Setting& setting : settings) {
+    Sizes sizes = sizes_at(*row.probed, setting);
+    if (elements(sizes) > kFarVolume) continue;
+    if (clock_ - start > (fitted ? kFarSeconds : kFarSeconds / 20)) break;
+    const Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run, true);
+    if (ran.run >= 0) row.crossed.push_back({ran.run, setting});
+  }
+  co_return row.crossed.size() > before;
+}
+
+// Runs the model there. True where another run is to be solved.
+Task<bool> Lab::settle(Row& row, Questions::Other other, Built::Question question) {
+  Sizes sizes = sizes_at(*row.probed, other.setting);
+  const bool ours = question.kind == Built::Kind::kRival;
+  Evidence why;
+  if (!ours && elements(sizes) > kLargestTrial) {
+    why.why = Why::kTooLarge;
+    why.key = other.key;
+    why.source = question.source;
+    co_await stop_before(row, other, why);
+    co_return false;
+  }
+  const Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run, true);
+  if (ran.run >= 0) {
+    row.crossed.push_back({ran.run, other.setting});
+    co_return true;
+  }
+  if (ours) co_return false;
+  if (ran.parted) {
+    why = branches(ran);
+  } else {
+    why.why = Why::kRefused;
+    why.text = ran.error;
+  }
+  co_await stop_before(row, other, why);
+  co_return false;
+}
+
+// The program ends at that question: a bound of a symbol, or a requirement of the file.
+Task<void> Lab::stop_before(Row& row, Questions::Other other, Evidence why) {
+  const bool another = why.why == Why::kBranches;
+  const auto k = static_cast<std::size_t>(other.symbol);
+  const bool bound = other.bound && other.symbol >= 0;
+  const std::int64_t size = bound ? other.setting[k] : 0;
+  if (bound && size > row.probed->symbols[k].tried.back()) {
+    co_await end_at(row, k, size - 1, another ? size : 0, why);
+  } else if (bound && size < row.probed->symbols[k].tried.front()) {
+    bool held = false;
+    if (another && may_open()) held = co_await below(row, k, size + 1, why);
+    (void)raise_minimum(row, k, size + 1, why, held);
+  } else {
+    row.required[other.key] = why;
+    bool held = false;
+    if (another && may_open()) held = co_await aside(row, other.setting, other.key, why);
+    Fact fact;
+    fact.of = row.id;
+    fact.kind = FactKind::kRequired;
+    fact.size = row.probings;
+    fact.evidence = why;
+    fact.evidence.key = other.key;
+    fact.taken = held;
+    (void)ledger_.add(std::move(fact));
+  }
+}
+
+Task<void> Lab::end_at(Row& row, std::size_t k, std::int64_t most, std::int64_t size,
+                       Evidence why) {
+  bound_symbol(*row.probed, k, 1, most);
+  const std::vector<Place> places = places_of(*row.probed, k);
+  const bool parted = std::any_of(places.begin(), places.end(),
+                                  [&](const Place& p) { return row.parted_at.contains(p); });
+  const bool open = size > 0 && may_open() && !parted;
+  if (open) {
+    for (const Place& place : places) row.parted_at[place] = size;
+  }
+  (void)lower_maximum(row, k, most, why, open);
+  if (open) co_await above(row, k, most, size);
+}
+
+}  // namespace fairlead

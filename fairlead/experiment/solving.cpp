@@ -1,0 +1,295 @@
+// One program: probed, its runs chosen, built, and its questions followed.
+#include <algorithm>
+
+#include "fairlead/experiment/lab.h"
+
+namespace fairlead {
+namespace {
+
+Trouble failure_of(const Row& row, const Problem& problem) {
+  Trouble trouble;
+  trouble.program = row.id;
+  trouble.problem = problem;
+  trouble.code = problem.code;
+  trouble.evidence.why = problem.code == ErrorCode::kUnsolved   ? Why::kUnsolved
+                         : problem.code == ErrorCode::kDiverged ? Why::kBranches
+                                                                : Why::kFailed;
+  trouble.evidence.text = problem.text;
+  return trouble;
+}
+
+}  // namespace
+
+Task<std::optional<Trouble>> Lab::solve(Row& row) {
+  std::optional<Trouble> trouble;
+  try {
+    co_await solve_or_throw(row);
+  } catch (const Refusal& refusal) {
+    trouble = refusal.trouble;
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::kInternal) throw;
+    trouble.emplace();
+    trouble->program = row.id;
+    trouble->own = std::current_exception();
+    trouble->code = error.code();
+    trouble->evidence.why = Why::kFailed;
+    trouble->evidence.text = error.what();
+  }
+  co_return trouble;
+}
+
+Task<void> Lab::solve_or_throw(Row& row) {
+  if (!row.keeps_probed) {
+    stage_ = Stage::kProbe;
+    row.probed.reset();
+    row.required.clear();
+    row.crossed.clear();
+    ++row.probings;
+    for (;;) {
+      row.partings.clear();
+      row.probed = co_await probe(row);
+      const bool again = co_await finds_boundary(row);
+      if (!again) break;
+    }
+    limit_sizes(row);
+  }
+  stage_ = Stage::kProbe;
+  co_await branch_above(row);
+  row.keeps_probed = false;
+  stage_ = Stage::kSolve;
+  co_await build(row);
+  stage_ = Stage::kGuards;
+  co_await settle_questions(row);
+  row.solved = true;
+}
+
+Task<ProbeResult> Lab::probe(Row& row) {
+  ProbeRequest asked;
+  asked.leaves = request_.leaves;
+  const auto dim = [&](const Place& p) -> DimRequest& {
+    return asked.leaves.at(p.leaf).requests.at(p.axis);
+  };
+  if (row.parent >= 0) {  // what is asked of the file is not asked of each of its programs
+    for (Leaf& leaf : asked.leaves) {
+      for (DimRequest& each : leaf.requests) {
+        if (each.kind == DimRequest::Kind::kDynamic) each.kind = DimRequest::Kind::kAuto;
+      }
+    }
+  }
+  const Limits& limits = ledger_.limits(row.id);
+  for (const auto& [place, least] : limits.least) dim(place).min = least;
+  for (const auto& [place, most] : limits.most) dim(place).max = most;
+  for (const auto& [place, one] : limits.only) {  // it cannot move, but may be part of a sum
+    dim(place) = {DimRequest::Kind::kAuto, one.first, one.second, one.second};
+  }
+  for (const auto& [place, fact] : limits.fixed) dim(place) = {DimRequest::Kind::kStatic, {}};
+  if (row.id == 0) {
+    asked.calls = request_.calls;
+  } else {
+    asked.calls = {row.example};
+  }
+  const AskTrial trial = [this, &row](const Sizes& sizes, int reference) -> Task<TrialResult> {
+    const Ran ran = co_await run_at(row, sizes, reference);
+    TrialResult result;
+    result.seconds = seconds_;
+    result.run = ran.run;
+    result.parted = ran.parted;
+    result.visible = ran.visible;
+    if (ran.run >= 0) {
+      row.sizes_of[ran.run] = sizes;
+    } else if (ran.parted) {
+      row.partings.push_back({sizes, reference, ran});
+      result.reason = "the model executes " + ran.now + " where it executed " + ran.before;
+    } else {
+      result.reason = ran.error;
+    }
+    co_return result;
+  };
+  ProbeResult found = co_await probing(asked, trial);
+  co_return found;
+}
+
+void Lab::limit_sizes(Row& row) {
+  std::vector<std::string> unknown;
+  for (const auto& [name, most] : request_.max_size) {
+    const bool known = std::any_of(row.probed->symbols.begin(), row.probed->symbols.end(),
+                                   [&](const ProbedSymbol& s) { return s.name == name; });
+    if (known) {
+      (void)limit_symbol(*row.probed, name, most);
+    } else if (row.id == 0) {  // a size may be fixed in a further program
+      unknown.push_back(name);
+    }
+  }
+  if (unknown.empty()) return;
+  unknown_ = std::move(unknown);
+  Trouble trouble;
+  trouble.program = row.id;
+  trouble.code = ErrorCode::kInvalidInput;
+  throw Refusal{std::move(trouble)};
+}
+
+// ---- runs
+// ------------------------------------------------------------------------------------------
+
+// Where the model accepts it and executes the same operators.
+Task<void> Lab::add_run(Row& row, Runs& runs, Setting setting) {
+  const Ran ran = co_await run_at(row, sizes_at(*row.probed, setting), runs.numbers[0]);
+  if (ran.run < 0) co_return;
+  runs.numbers.push_back(ran.run);
+  runs.values.push_back(std::move(setting));
+}
+
+// The runs to solve: those of the probing, those of further calls with their values, and those at
+// settings that turned out wrong before.
+Task<Runs> Lab::runs(Row& row) {
+  const ProbeResult& probed = *row.probed;
+  Runs found;
+  for (const ProbedRun& run : probed.runs) {
+    found.numbers.push_back(run.run);
+    found.values.push_back(run.values);
+  }
+  for (std::size_t n = 1; row.id == 0 && n < request_.calls.size(); ++n) {
+    const std::optional<Setting> setting = setting_of(probed, request_.calls[n]);
+    if (!setting) continue;
+    Input input;
+    input.kind = Input::Kind::kCall;
+    input.number = static_cast<int>(n);
+    const Ran ran = co_await run_call(row, std::move(input), found.numbers[0]);
+    if (ran.run < 0) continue;
+    found.numbers.push_back(ran.run);
+    found.values.push_back(*setting);
+  }
+  std::vector<Setting> settings;
+  for (const Wrong& wrong : row.wrong) {
+    if (wrong.values.size() == probed.symbols.size()) settings.push_back(wrong.values);
+  }
+  for (std::size_t k = 0; k < probed.symbols.size(); ++k) {  // the last sizes of this program
+    const std::int64_t most = most_of(row, k);
+    const std::vector<std::int64_t>& tried = probed.symbols[k].tried;
+    if (most < kLargest && std::find(tried.begin(), tried.end(), most) == tried.end()) {
+      settings.push_back(changed(probed.runs[0].values, k, most));
+    }
+  }
+  for (const Setting& setting : settings) co_await add_run(row, found, setting);
+  for (const ProbedRun& run : row.crossed) {
+    found.numbers.push_back(run.run);
+    found.values.push_back(run.values);
+  }
+  co_return found;
+}
+
+// More runs, one symbol at a time at further sizes: few runs do not tell a quotient or a remainder
+// from other forms, or of which symbol it is.
+Task<Runs> Lab::at_more_sizes(Row& row, Runs runs) {
+  const ProbeResult& probed = *row.probed;
+  for (std::size_t k = 0; k < probed.symbols.size(); ++k) {
+    const ProbedSymbol& symbol = probed.symbols[k];
+    const std::int64_t least = symbol.tried.front(), most = symbol.tried.back();
+    const std::int64_t sizes[] = {least * 3 / 4, least / 2 + 1,
+                                  most + std::max<std::int64_t>(1, most / 8), most + 2};
+    for (const std::int64_t size : sizes) {
+      const bool within = std::max<std::int64_t>(1, symbol.min) <= size && size <= symbol.max;
+      const bool tried =
+          std::find(symbol.tried.begin(), symbol.tried.end(), size) != symbol.tried.end();
+      if (within && !tried) co_await add_run(row, runs, changed(probed.runs[0].values, k, size));
+    }
+  }
+  co_return runs;
+}
+
+// More runs, with other integers, or floats at other places, in one input at a time: what the model
+// reads from them becomes a symbol.
+Task<Runs> Lab::with_other_values(Row& row, Runs runs) {
+  const ProbeResult& probed = *row.probed;
+  const Setting base = probed.runs[0].values;
+  const auto add = [&](const Ran& ran, const Setting& setting) {
+    if (ran.run < 0) return;
+    runs.numbers.push_back(ran.run);
+    runs.values.push_back(setting);
+  };
+  for (int n = 0;; ++n) {
+    Input input;
+    input.kind = Input::Kind::kOther;
+    input.sizes = sizes_at(probed, base);
+    input.number = n;
+    const Ran ran = co_await run_call(row, std::move(input), runs.numbers[0]);
+    if (ran.absent) break;
+    add(ran, base);
+  }
+  for (const int call : row.calls) {
+    const std::optional<Setting> setting = setting_of(probed, row.example);
+    if (!setting) continue;
+    Input input;
+    input.kind = Input::Kind::kChecked;
+    input.number = call;
+    const Ran ran = co_await run_call(row, std::move(input), runs.numbers[0]);
+    add(ran, *setting);
+  }
+  co_return runs;
+}
+
+// ---- building
+// --------------------------------------------------------------------------------------
+
+Task<Built> Lab::build_of(Row& row, const Runs& runs, bool kept) {
+  Build step;
+  step.program = row.id;
+  step.runs = runs.numbers;
+  step.values = runs.values;
+  step.kept = kept;
+  if (kept) row.looked_at = runs;
+  Built built = co_await ask<Built>(std::move(step));
+  co_return built;
+}
+
+// Where the program goes by values that were read, runs with other values are tried as well.
+Task<void> Lab::build(Row& row) {
+  Runs chosen = co_await runs(row);
+  Built built = co_await build_of(row, chosen, true);
+  if (built.problem.code == ErrorCode::kUnsolved || built.fragile) {
+    Runs more = co_await at_more_sizes(row, chosen);
+    if (built.fragile || more.numbers.size() > chosen.numbers.size()) {
+      chosen = std::move(more);
+      built = co_await build_of(row, chosen, true);
+    }
+  }
+  if (built.problem.number >= 0) throw Refusal{failure_of(row, built.problem)};
+  row.built = built;
+  const bool asks = !row.calls.empty() ||
+                    std::any_of(built.questions.begin(), built.questions.end(),
+                                [](const auto& q) { return q.kind == Built::Kind::kValue; });
+  if (!asks && !built.reads) co_return;
+  const Runs more = co_await with_other_values(row, chosen);
+  if (more.numbers.size() == chosen.numbers.size()) co_return;
+  const Built second = co_await build_of(row, more, true);
+  if (second.problem.number < 0) {
+    row.built = second;
+  } else if (second.problem.code != ErrorCode::kUnsolved &&
+             second.problem.code != ErrorCode::kDiverged) {
+    throw Refusal{failure_of(row, second.problem)};
+  }  // else: what follows from them is not one expression, and they stay assumed
+}
+
+// Symbols without which every integer is solved: all but those that can be let free one after the
+// other.
+Task<std::vector<std::size_t>> Lab::unsolved_symbols(Row& row) {
+  std::set<std::size_t> fixed;
+  for (std::size_t k = 0; k < row.probed->symbols.size(); ++k) fixed.insert(k);
+  const Runs all = row.looked_at;
+  for (std::size_t k = 0; k < row.probed->symbols.size(); ++k) {
+    Runs kept;
+    for (std::size_t r = 0; r < all.numbers.size(); ++r) {
+      const bool alike = std::all_of(fixed.begin(), fixed.end(), [&](std::size_t f) {
+        return f == k || all.values[r][f] == all.values[0][f];
+      });
+      if (!alike) continue;
+      kept.numbers.push_back(all.numbers[r]);
+      kept.values.push_back(all.values[r]);
+    }
+    const Built built = co_await build_of(row, kept, false);
+    if (built.problem.number < 0) fixed.erase(k);
+  }
+  co_return std::vector<std::size_t>(fixed.begin(), fixed.end());
+}
+
+}  // namespace fairlead

@@ -1,0 +1,218 @@
+// What an experiment asks for, and what it is told: plain values that can be written down and read
+// back (transcript.h). A driver does the steps: it has the model, the recordings and the files.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "fairlead/base/error.h"
+#include "fairlead/experiment/facts.h"
+#include "fairlead/probe/probe.h"
+
+namespace fairlead {
+
+// What a leaf is in a call of generation.
+enum class Role : std::uint8_t { kOther, kCache, kTokens };
+
+// What is to be exported, and how.
+struct Request {
+  std::vector<Leaf> leaves;  // with what the user said about each dimension
+  std::vector<Role> roles;   // by leaf
+  std::vector<Sizes> calls;  // of the user; the first is the example
+  std::vector<std::pair<std::string, std::int64_t>> max_size;
+  std::int64_t weight_bytes = 0;
+  bool bounded = false;  // the user said which dimensions are dynamic: that is not changed
+  bool strict = false;
+  bool verify = true;
+  bool several = true;  // the file may hold several programs
+  bool cache = false;   // a call of generation
+};
+
+// The tensors of a run.
+struct Input {
+  enum class Kind : std::uint8_t {
+    kSizes,    // those of the program's example, repeated or cut to sizes
+    kCall,     // those of the user's call `number`
+    kOther,    // the same as kSizes with other values, way `number`
+    kChecked,  // those of check `number`
+    kNext,     // those of the call that comes next in generation
+  };
+  Kind kind = Kind::kSizes;
+  Sizes sizes;
+  int number = -1;
+};
+
+// ---- steps
+// ----------------------------------------------------------------------------------------
+
+// A new recording of the model, from an example of its own. -> CallFacts
+struct Open {
+  ProgramId program = 0;
+  ProgramId parent = -1;
+  Input input;
+  bool plain = false;  // the model is not told that it is traced
+};
+
+// -> Ran
+struct RunModel {
+  ProgramId program = 0;
+  Input input;
+  int reference = -1;  // the run that it is compared with
+  bool cheap = false;  // without weights where that saves something
+  bool heavy = false;  // it does, by the inputs alone
+};
+
+// Whether the model accepts the example, not told that it is traced. -> Ran
+struct RunPlain {};
+
+// The call that comes after the program's example in generation. -> CallFacts
+struct NextCall {
+  ProgramId program = 0;
+};
+
+// A program from runs. -> Built
+struct Build {
+  ProgramId program = 0;
+  std::vector<int> runs;
+  std::vector<std::vector<std::int64_t>> values;  // by run, then symbol
+  bool kept = true;                               // false: only whether it can be built
+};
+
+// Where the program's questions have other answers. -> Questions
+struct Ask {
+  ProgramId program = 0;
+  std::vector<std::pair<std::int64_t, std::int64_t>> ranges;  // by symbol
+};
+
+// Has the program require that a question of the last Ask has the answer it had. -> Met
+struct Require {
+  ProgramId program = 0;
+  int question = 0;
+};
+
+// The file, of these programs. -> Emitted
+struct Emit {
+  std::vector<ProgramId> programs;
+};
+
+// One call in the file's runtime, compared with eager. -> Checked
+struct Check {
+  enum class Kind : std::uint8_t {
+    kCall,    // call `number` of the program: its example, then the user's others
+    kValues,  // the example's sizes with other values, way `number`, and of that `part` alone
+    kSizes,   // these values of the symbols
+  };
+  ProgramId program = 0;
+  Kind kind = Kind::kCall;
+  int number = 0;
+  int part = -1;
+  std::vector<std::int64_t> values;
+  int seed = 0;
+  bool far = false;
+  bool blame = false;      // asked to find out who is to blame: it is no row of the contract
+  bool operators = false;  // only whether the model executes the same operators
+};
+
+struct Done {};
+
+// The driver raises what it kept under this number, or says which of the user's largest sizes are
+// of no symbol.
+struct Failed {
+  int problem = -1;
+  std::vector<std::string> unknown;
+};
+
+using Step = std::variant<Open, RunModel, RunPlain, NextCall, Build, Ask, Require, Emit, Check,
+                          Done, Failed>;
+
+// ---- answers
+// --------------------------------------------------------------------------------------
+
+// An error that the driver caught, and keeps under a number.
+struct Problem {
+  int number = -1;  // -1: none
+  ErrorCode code = ErrorCode::kInternal;
+  std::string text;
+};
+
+struct CallFacts {
+  Problem problem;
+  bool found = true;
+  Sizes sizes;
+  std::string words;  // of a next call: what tells it apart from the one before
+};
+
+struct Ran {
+  Problem problem;
+  int run = -1;         // where it worked
+  bool parted = false;  // it executes `now` where the reference executed `before`
+  bool absent = false;  // there is no such input
+  bool visible = true;  // some number differs from the reference
+  std::string before;
+  std::string now;
+  std::string error;  // the model's own
+};
+
+struct Built {
+  enum class Kind : std::uint8_t { kSize, kValue, kKey, kRival };
+  struct Question {
+    std::string words;
+    std::string source;
+    Kind kind = Kind::kSize;
+  };
+  Problem problem;
+  bool fragile = false;  // some answer rounds or bounds: few runs fit many such
+  bool reads = false;    // it is for values that were read
+  bool fitted = false;   // some integers only fit the runs
+  std::int64_t operators = 0;
+  std::vector<Question> questions;
+};
+
+struct Questions {
+  struct Other {  // the nearest setting with another answer
+    int question = 0;
+    int symbol = -1;
+    bool bound = false;
+    std::string key;
+    std::vector<std::int64_t> setting;
+  };
+  std::vector<Other> others;
+};
+
+struct Met {
+  bool met = false;
+};
+
+struct Emitted {
+  Problem problem;
+  int culprit = -1;  // the symbol without which it could be made
+  std::vector<std::pair<std::string, std::int64_t>> largest;  // of symbols, as far as the file goes
+};
+
+struct Checked {
+  enum class Verdict : std::uint8_t {
+    kRight,
+    kRefused,  // eager itself does not accept it
+    kStopped,  // the file does not, and says so
+    kExcused,  // they differ for a reason that proves nothing
+    kDiffers,
+    kUnable,  // nothing can be checked
+    kAbsent,  // there is no such call
+  };
+  Problem problem;
+  Verdict verdict = Verdict::kRight;
+  bool parted = false;   // because the model executes other operators
+  bool guarded = false;  // because a guard of torch.export is in the program
+  int parts = 0;         // of values that were refused: what can be changed alone
+  int number = -1;       // under which its tensors are kept
+  std::string before;
+  std::string now;
+  std::string at;
+};
+
+using Answer = std::variant<CallFacts, Ran, Built, Questions, Met, Emitted, Checked>;
+
+}  // namespace fairlead
