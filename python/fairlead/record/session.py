@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairlead import _core
+from fairlead.caches import Kind, kind_of, remember_sizes
 from fairlead.leaves import get_leaf_tensors
 from fairlead.record.control_flow import register_rules
 from fairlead.record.indexing import CANONICAL
@@ -238,17 +240,17 @@ class RecordingSession:
         self.add(func, args, None, out)
         return out
 
-    def run_cheaply(self, args: tuple, kwargs: dict, reference: int, heavy: bool) -> Outcome:
-        """Without weights where that saves something and works."""
+    def run_cheaply(self, call: Callable[[], tuple[tuple, dict]], reference: int, heavy: bool) -> Outcome:
+        """Without weights where that saves something and works. `call` makes the arguments: a run may change them."""
         if heavy or self.weightless.bytes > HEAVY:
             self.light = self.weightless
             try:
-                outcome = self.run(args, kwargs, reference)
+                outcome = self.run(*call(), reference)
             finally:
                 self.light = None
             if not outcome.error:
                 return outcome
-        return self.run(args, kwargs, reference)
+        return self.run(*call(), reference)
 
     @contextlib.contextmanager
     def modes(self):
@@ -260,6 +262,9 @@ class RecordingSession:
         inputs = list(get_leaf_tensors((list(args), kwargs)).values())
         core = self.core
         core.begin(inputs, reference, keep, self.roll, self.carry)
+        for value in (*args, *kwargs.values()):
+            if kind_of(value) is not Kind.NOT:
+                remember_sizes(value, core.size_of)
         modules = torch.nn.modules.module
         before = modules.register_module_forward_pre_hook(lambda module, _: core.enter(module))
         after = modules.register_module_forward_hook(lambda module, _, out: core.leave(), always_call=True)
