@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from fairlead import _core
+from fairlead.alone import alone
 from fairlead.boundaries import Boundaries, is_branch
 from fairlead.branches import Branches, ones_in, shown
 from fairlead.contract import Contract, merged
@@ -30,7 +31,6 @@ from fairlead.report.failure import explain
 from fairlead.report.record import record_of
 from fairlead.request import DEFAULT_OPSET, check_request
 from fairlead.runtime_check import OnnxSession, eager
-from fairlead.signals import terminable
 from fairlead.solving import Runs, Solving
 from fairlead.verification import BRANCH_SETTINGS, Verification
 
@@ -85,7 +85,7 @@ class Progress:
             self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - start
 
 
-@terminable()
+@alone
 def export(
     model: Any,
     inputs: Any = None,
