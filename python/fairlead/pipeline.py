@@ -14,7 +14,7 @@ import torch
 
 from fairlead import _core
 from fairlead.alone import alone
-from fairlead.boundaries import Boundaries, is_branch
+from fairlead.boundaries import Boundaries
 from fairlead.branches import Branches, ones_in, shown
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import AUTO, DYNAMIC, limit, requests
@@ -636,7 +636,7 @@ class _Export(Solving, Boundaries, Guards):
                 {
                     "name": self.input_names[fixed.leaf], "axis": fixed.axis, "size": fixed.size,
                     "reason": self.fixes.fixed.get((fixed.leaf, fixed.axis), fixed.reason),
-                    "branches": (fixed.leaf, fixed.axis) in self.fixes.fixed or is_branch(fixed.reason),
+                    "branches": (fixed.leaf, fixed.axis) in self.fixes.fixed or fixed.branches,
                 }
             )  # fmt: skip
         fitted = [row for job in self.branching.jobs for row in job.solved.program.fitted]
