@@ -180,9 +180,8 @@ Task<bool> Lab::leave_beyond(Row& row, std::size_t k, std::int64_t size, Evidenc
   };
   const std::int64_t most = co_await boundary(row, symbol.tried.back(), size, at);
   bound_symbol(*row.probed, k, 1, most);
-  (void)lower_maximum(row, k, most, reason, true);
   for (const Place& place : places) row.parted_at[place] = size;
-  co_return true;
+  co_return lower_maximum(row, k, most, reason, true);
 }
 
 // A dimension that was fixed because larger sizes execute another program, although some larger

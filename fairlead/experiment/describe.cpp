@@ -330,6 +330,8 @@ std::string words_of(const Evidence& e) {
       return e.now.empty() ? cause_in(e.text) : "the model executes " + instead(e);
     case Why::kRefused:
       return "the model refuses it: " + e.text;
+    case Why::kEmpty:
+      return "its size is 0, and at 3 the model raises " + e.text;
     case Why::kTooLarge:
       return e.key + " (" + e.source + ") is too large to be tried";
     case Why::kUntried:

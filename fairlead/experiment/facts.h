@@ -37,6 +37,8 @@ enum class Why : std::uint8_t {
   kDecided,      // the dimensions that chose it are fixed meanwhile
   kGuarded,      // torch.export makes a size of 1 another program
   kPlain,        // told that it is traced, the model refuses the example
+  kEmpty,        // the size is 0, and the model raises `text` at 3
+  kConstant,     // the file can only hold it as a constant: `text`
 };
 
 // The sizes that a further program is for, seen from the one that it parts from.

@@ -40,7 +40,7 @@ FAIRLEAD_NAMES(Built::Kind, "size", "value", "key", "rival");
 FAIRLEAD_NAMES(Checked::Verdict, "right", "refused", "stopped", "excused", "differs", "unable", "absent");
 FAIRLEAD_NAMES(ErrorCode, "invalid input", "unsupported", "diverged", "unsolved", "discrepancy", "io", "parse", "internal");
 FAIRLEAD_NAMES(Why, "none", "branches", "refused", "unsolved", "differs", "unsupported", "failed", "too large", "untried",
-               "full", "ends", "outer", "decided", "guarded", "plain");
+               "full", "ends", "outer", "decided", "guarded", "plain", "empty", "constant");
 FAIRLEAD_NAMES(FactKind, "fixed", "least", "most", "required", "doubtful", "solve for", "given up", "opened", "closed",
                "untaken", "plain");
 // clang-format on
@@ -58,7 +58,8 @@ FAIRLEAD_NAMES(FactKind, "fixed", "least", "most", "required", "doubtful", "solv
 FAIRLEAD_FIELDS(Place, FAIRLEAD_FIELD(leaf), FAIRLEAD_FIELD(axis));
 FAIRLEAD_FIELDS(DimRequest, FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(name), FAIRLEAD_FIELD(min), FAIRLEAD_FIELD(max));
 FAIRLEAD_FIELDS(Leaf, FAIRLEAD_FIELD(name), FAIRLEAD_FIELD(requests));
-FAIRLEAD_FIELDS(Request, FAIRLEAD_FIELD(leaves), FAIRLEAD_FIELD(roles), FAIRLEAD_FIELD(calls), FAIRLEAD_FIELD(max_size),
+FAIRLEAD_FIELDS(EmptyDim, FAIRLEAD_FIELD(leaf), FAIRLEAD_FIELD(axis), FAIRLEAD_FIELD(text));
+FAIRLEAD_FIELDS(Request, FAIRLEAD_FIELD(leaves), FAIRLEAD_FIELD(empty), FAIRLEAD_FIELD(roles), FAIRLEAD_FIELD(calls), FAIRLEAD_FIELD(max_size),
                 FAIRLEAD_FIELD(weight_bytes), FAIRLEAD_FIELD(bounded), FAIRLEAD_FIELD(strict), FAIRLEAD_FIELD(verify),
                 FAIRLEAD_FIELD(several), FAIRLEAD_FIELD(cache));
 FAIRLEAD_FIELDS(Input, FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(sizes), FAIRLEAD_FIELD(number));
@@ -87,7 +88,8 @@ FAIRLEAD_FIELDS(Questions::Other, FAIRLEAD_FIELD(question), FAIRLEAD_FIELD(symbo
                 FAIRLEAD_FIELD(setting));
 FAIRLEAD_FIELDS(Questions, FAIRLEAD_FIELD(others));
 FAIRLEAD_FIELDS(Met, FAIRLEAD_FIELD(met));
-FAIRLEAD_FIELDS(Emitted, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(culprit), FAIRLEAD_FIELD(largest));
+FAIRLEAD_FIELDS(Emitted, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(culprit), FAIRLEAD_FIELD(constants),
+                FAIRLEAD_FIELD(largest));
 FAIRLEAD_FIELDS(Checked, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(verdict), FAIRLEAD_FIELD(parted), FAIRLEAD_FIELD(guarded),
                 FAIRLEAD_FIELD(parts), FAIRLEAD_FIELD(number), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(at));
 FAIRLEAD_FIELDS(Evidence, FAIRLEAD_FIELD(why), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(text), FAIRLEAD_FIELD(at),

@@ -39,6 +39,14 @@ Lab::Lab(Request request) : request_(std::move(request)) {
   }
   rows_.push_back(std::make_unique<Row>());
   rows_[0]->example = request_.calls[0];
+  for (const EmptyDim& empty : request_.empty) {
+    Fact fact;
+    fact.place = {empty.leaf, empty.axis};
+    fact.kind = FactKind::kFixed;
+    fact.evidence.why = Why::kEmpty;
+    fact.evidence.text = empty.text;
+    (void)ledger_.add(std::move(fact));
+  }
 }
 
 void Lab::begin() {
@@ -194,6 +202,7 @@ Task<std::optional<Trouble>> Lab::attempt() {
     found.problem = file.problem;
     found.code = file.problem.code;
     found.culprit = file.culprit;
+    found.constants = file.constants;
     found.evidence.why =
         file.problem.code == ErrorCode::kUnsupported ? Why::kUnsupported : Why::kFailed;
     found.evidence.text = file.problem.text;

@@ -49,8 +49,9 @@ struct Trouble {
   bool smallest = false;            // they are smaller than wherever the model ran
   bool far = false;
   bool guarded = false;
-  int other_values = -1;  // the check with other values at the example's sizes
-  int culprit = -1;       // the symbol without which the file could be made
+  int other_values = -1;               // the check with other values at the example's sizes
+  int culprit = -1;                    // the symbol without which the file could be made
+  std::vector<std::string> constants;  // symbols that it could only hold as constants
 };
 
 // One program of the model.
@@ -145,6 +146,7 @@ class Lab {
   bool solve_for(Row& row, const Trouble& trouble);
   bool give_up(Row& row);
   bool keeps_example(Row& row, const Trouble& trouble);
+  bool fixes_constants(const Trouble& trouble);
   bool learns_guarded(Row& row, const Trouble& trouble);
 
   // ---- one program: probing and solving ---------------------------------------------------------

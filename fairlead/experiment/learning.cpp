@@ -16,7 +16,9 @@ Task<bool> Lab::learns_from(Row& row, const Trouble& trouble) {
     row.solved = row.keeps_probed = false;
     co_return true;
   }
-  if (trouble.code == ErrorCode::kUnsupported) co_return keeps_example(row, trouble);
+  if (trouble.code == ErrorCode::kUnsupported) {
+    co_return fixes_constants(trouble) || keeps_example(row, trouble);
+  }
   if (trouble.code != ErrorCode::kDiverged && trouble.code != ErrorCode::kUnsolved &&
       trouble.code != ErrorCode::kDiscrepancy) {
     co_return false;
@@ -30,6 +32,38 @@ Task<bool> Lab::learns_from(Row& row, const Trouble& trouble) {
   const bool learnt = co_await learn(row, trouble);
   if (learnt) row.solved = false;
   co_return learnt;
+}
+
+// A number that the file can only hold as a constant follows sizes that vary: they are fixed, in
+// every program, unless the user asked for them.
+bool Lab::fixes_constants(const Trouble& trouble) {
+  if (trouble.constants.empty() || request_.strict) return false;
+  bool learnt = false;
+  for (const ProgramId id : programs()) {
+    Row& row = *rows_[static_cast<std::size_t>(id)];
+    if (!row.probed) continue;
+    std::vector<std::size_t> symbols;
+    bool asked = false;
+    for (std::size_t k = 0; k < row.probed->symbols.size(); ++k) {
+      const auto& names = trouble.constants;
+      if (std::find(names.begin(), names.end(), row.probed->symbols[k].name) == names.end()) {
+        continue;
+      }
+      symbols.push_back(k);
+      for (const Place& place : places_of(*row.probed, k)) {
+        const DimRequest& dim = request_.leaves.at(place.leaf).requests.at(place.axis);
+        asked = asked || dim.kind == DimRequest::Kind::kDynamic;
+      }
+    }
+    if (symbols.size() < trouble.constants.size() || asked) continue;
+    Evidence why = trouble.evidence;
+    why.why = Why::kConstant;
+    bool fixed = false;
+    for (const std::size_t k : symbols) fixed = fix(row, k, why) || fixed;
+    if (fixed) row.solved = row.keeps_probed = false;
+    learnt = fixed || learnt;
+  }
+  return learnt;
 }
 
 // A program that cannot be written, and is not the example's but that of larger sizes than its 1:

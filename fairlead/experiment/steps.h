@@ -17,11 +17,19 @@ namespace fairlead {
 // What a leaf is in a call of generation.
 enum class Role : std::uint8_t { kOther, kCache, kTokens };
 
+// A dimension of size 0 in the example, for which the model takes no other.
+struct EmptyDim {
+  std::size_t leaf = 0;
+  std::size_t axis = 0;
+  std::string text;  // what it raises
+};
+
 // What is to be exported, and how.
 struct Request {
   std::vector<Leaf> leaves;  // with what the user said about each dimension
   std::vector<Role> roles;   // by leaf
   std::vector<Sizes> calls;  // of the user; the first is the example
+  std::vector<EmptyDim> empty;
   std::vector<std::pair<std::string, std::int64_t>> max_size;
   std::int64_t weight_bytes = 0;
   bool bounded = false;  // the user said which dimensions are dynamic: that is not changed
@@ -188,7 +196,8 @@ struct Met {
 
 struct Emitted {
   Problem problem;
-  int culprit = -1;  // the symbol without which it could be made
+  int culprit = -1;                    // the symbol without which it could be made
+  std::vector<std::string> constants;  // symbols that it could only hold as constants
   std::vector<std::pair<std::string, std::int64_t>> largest;  // of symbols, as far as the file goes
 };
 

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from fairlead import _core
 from fairlead.dynamic_shapes import leaves_of, unknown_symbol
-from fairlead.generation_step import CACHE, TOKENS, next_call
-from fairlead.inputs import Call, other_floats, other_integers, resized, with_other_tensors
+from fairlead.generation_step import CACHE, apart, next_call, role_of
+from fairlead.inputs import with_other_tensors
+from fairlead.model_program import Program
 from fairlead.record.session import RecordingSession
 from fairlead.record.state import ModelState
 from fairlead.runtime_check import eager
-from fairlead.verification import Verification
 
 if TYPE_CHECKING:
     from fairlead.pipeline import _Export
@@ -32,22 +31,6 @@ CODES = (
 )  # fmt: skip
 STAGES = {"guards": ("solve", "asking what else the model would do"),
           "probe": ("probe", "probing which dimensions may vary")}  # fmt: skip
-
-
-@dataclass
-class Program:
-    """What is held of one program of the model."""
-
-    number: int
-    call: Call
-    session: RecordingSession
-    outputs: dict | None = None  # of its first run
-    names: list[str] = field(default_factory=list)  # of them
-    built: Any = None
-    flips: list = field(default_factory=list)  # where its questions have other answers
-    others: list | None = None  # the example with other values
-    verification: Verification | None = None
-    later: Call | None = None  # the next call of generation
 
 
 class Driver:
@@ -73,6 +56,7 @@ class Driver:
             max_size=list((options["max_size"] or {}).items()), weight_bytes=sum(held.values()),
             bounded=options["dynamic_shapes"] is not None, strict=options["strict"], verify=options["verify"],
             several=export.several, cache=call.named.get(CACHE) is not None,
+            empty=[_core.EmptyDim(leaf=leaf, axis=axis, text=text) for leaf, axis, text in export.empty],
         )  # fmt: skip
 
     def run(self) -> None:
@@ -129,8 +113,8 @@ class Driver:
         if step.parent < 0:
             call = self.export.call
         elif given.kind == "sizes":
-            parent = self.programs[step.parent].call
-            call = with_other_tensors(parent, self.tensors_at(parent, given.sizes))
+            parent = self.programs[step.parent]
+            call = with_other_tensors(parent.call, parent.at(given.sizes))
         else:
             call = self.programs[given.number].later if given.kind == "next" else self.export.calls[given.number]
         session = RecordingSession(self.export.model, self.export.rolls, not step.plain)
@@ -142,13 +126,17 @@ class Driver:
         inputs = self.inputs(program, step.input)
         if inputs is None:
             return _core.Ran(absent=True)
-        session, (args, kwargs) = program.session, inputs
+        session, fresh = program.session, [inputs]
+
+        def again() -> tuple[tuple, dict]:  # a run may change them
+            return fresh.pop() if fresh else self.inputs(program, step.input)
+
         try:
             with session:
                 if step.cheap:
-                    outcome = session.run_cheaply(args, kwargs, step.reference, step.heavy)
+                    outcome = session.run_cheaply(again, step.reference, step.heavy)
                 else:
-                    outcome = session.run(args, kwargs, step.reference, keep=step.reference < 0)
+                    outcome = session.run(*inputs, step.reference, keep=step.reference < 0)
         except _core.FairleadError as error:
             return _core.Ran(problem=self.kept(error))
         if outcome.ok and program.outputs is None:
@@ -160,31 +148,19 @@ class Driver:
         )  # fmt: skip
 
     def inputs(self, program: Program, given: Any) -> tuple[tuple, dict] | None:
-        call = program.call
+        call, calls = program.call, self.export.calls
         if given.kind == "sizes":
-            return call.with_tensors(self.tensors_at(call, given.sizes))
-        if given.kind == "other":
-            if program.others is None or given.number == 0:
-                base = self.tensors_at(call, given.sizes)
-                program.others = [
-                    [other if i == k else t for i, t in enumerate(base)]
-                    for k, tensor in enumerate(base)
-                    for other in [*other_integers(tensor), *other_floats(tensor)]
-                ]
-            if given.number >= len(program.others):
-                return None
-            return call.with_tensors([t.clone() for t in program.others[given.number]])
-        if given.kind == "checked":
-            return call.with_tensors([t.clone() for t in self.checked[given.number]])
-        if given.kind == "next":
+            tensors = program.at(given.sizes)
+        elif given.kind == "other":
+            tensors = program.with_other_values(given.sizes, given.number)
+        elif given.kind == "checked":
+            tensors = [t.clone() for t in self.checked[given.number]]
+        elif given.kind == "next":
             call = self.programs[given.number].later
-            return call.with_tensors([t.clone() for t in call.tensors])
-        other = self.export.calls[given.number]
-        return call.with_tensors([other.tensor(n).clone() for n in call.names])
-
-    @staticmethod
-    def tensors_at(call: Call, sizes: list[list[int]]) -> list[torch.Tensor]:
-        return [resized(t, list(s)) for t, s in zip(call.tensors, sizes, strict=True)]
+            tensors = [t.clone() for t in call.tensors]
+        else:
+            tensors = [calls[given.number].tensor(n).clone() for n in call.names]
+        return None if tensors is None else call.with_tensors(tensors)
 
     def run_plain(self, step: Any) -> Any:
         """Whether the model itself accepts the example."""
@@ -205,7 +181,7 @@ class Driver:
         if program.later is None:
             return _core.CallFacts(found=False)
         sizes = [list(t.shape) for t in program.later.tensors]
-        return _core.CallFacts(sizes=sizes, words=words_of(program.call, program.later))
+        return _core.CallFacts(sizes=sizes, words=apart(program.call, program.later))
 
     # ---- programs and files ---------------------------------------------------------------------
 
@@ -256,7 +232,9 @@ class Driver:
             export.refuse_assumptions(self.contract)
             export.staged = export.make(joined, self.contract)
         except _core.FairleadError as error:
-            return _core.Emitted(problem=self.kept(error), culprit=export.culprit())
+            details = [row for row in getattr(error, "details", []) if row["kind"] == "must be constant"]
+            constants = sorted({name for row in details for name in row["values"]})
+            return _core.Emitted(problem=self.kept(error), culprit=export.culprit(), constants=constants)
         return _core.Emitted(largest=[(row["name"], row["max"]) for row in self.contract.symbols])
 
     def check(self, step: Any) -> Any:
@@ -283,21 +261,3 @@ STEPS = {
     _core.NextCall: Driver.next_call, _core.Build: Driver.build, _core.Ask: Driver.ask, _core.Require: Driver.require,
     _core.Emit: Driver.emit, _core.Check: Driver.check,
 }  # fmt: skip
-
-
-def role_of(name: str) -> str:
-    return "cache" if name.startswith(CACHE) else "tokens" if name in TOKENS else "other"
-
-
-def words_of(before: Call, after: Call) -> str:
-    """What tells two calls apart: "input_ids [13, 1], past_key_values.0.key [13, 1, 6, 32], ..." """
-    differing = [
-        f"{name} {list(t.shape)}"
-        for name, t in zip(after.names, after.tensors, strict=True)
-        if list(t.shape) != list(before.tensor(name).shape)
-    ]
-    return shown(differing, 3)
-
-
-def shown(words: list[str], most: int = 4) -> str:
-    return ", ".join(words[:most]) + (", ..." if len(words) > most else "")

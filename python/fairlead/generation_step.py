@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import torch
 
-from fairlead.inputs import Call, one_call
+from fairlead.inputs import Call, one_call, shown
 from fairlead.record.state import ModelState
 
 CACHE = "past_key_values"
 TOKENS = ("input_ids", "inputs_embeds", "decoder_input_ids", "decoder_inputs_embeds", "token_type_ids")
 POSITIONS = ("position_ids", "cache_position")
 MASKS = ("attention_mask", "decoder_attention_mask")
+
+
+def role_of(name: str) -> str:
+    """What an input is in a call of generation, for an experiment."""
+    return "cache" if name.startswith(CACHE) else "tokens" if name in TOKENS else "other"
+
+
+def apart(before: Call, after: Call) -> str:
+    """What tells two calls apart: "input_ids [13, 1], past_key_values.0.key [13, 1, 6, 32], ..." """
+    differing = [
+        f"{name} {list(t.shape)}"
+        for name, t in zip(after.names, after.tensors, strict=True)
+        if list(t.shape) != list(before.tensor(name).shape)
+    ]
+    return shown(differing, 3)
 
 
 def next_call(model: torch.nn.Module, call: Call) -> Call | None:

@@ -13,20 +13,22 @@ from typing import Any
 import torch
 
 from fairlead import _core
+from fairlead.alone import alone
 from fairlead.contract import Contract, merged
-from fairlead.driver import Driver, Program, shown
+from fairlead.driver import Driver
 from fairlead.dynamic_shapes import check_sizes, requests
 from fairlead.exported_program import ProgramExport, check_tracer, is_program
-from fairlead.inputs import base_call, constants, normalise, resized
+from fairlead.inputs import Call, base_call, constants, filled, normalise, resized, shown
 from fairlead.leaves import get_leaf_tensors, output_names
+from fairlead.model_program import Program
 from fairlead.record.control_flow import ControlFlow
 from fairlead.record.outside import refuse_outside
 from fairlead.record.session import DTYPES
+from fairlead.record.state import ModelState
 from fairlead.report.failure import explain
 from fairlead.report.record import record_of
 from fairlead.request import DEFAULT_OPSET, check_request
-from fairlead.runtime_check import OnnxSession
-from fairlead.signals import terminable
+from fairlead.runtime_check import OnnxSession, eager
 from fairlead.verification import Verification
 
 
@@ -93,7 +95,7 @@ class Progress:
             self.timings[self.current] = self.timings.get(self.current, 0.0) + seconds
 
 
-@terminable()
+@alone
 def export(
     model: Any,
     inputs: Any = None,
@@ -204,6 +206,7 @@ class _Export:
         self.driver: Driver | None = None
         self.experiment: Any = None
         self.numbers: list[tuple[str, Any]] = []  # that forward returns beside tensors
+        self.empty: list[tuple[int, int, str]] = []  # (leaf, axis) of size 0, and what the model raises at 3
 
     def run(self) -> ExportResult:
         """Draws of the model while it is recorded and checked are not missing from the caller's generator."""
@@ -212,7 +215,7 @@ class _Export:
         with torch.random.fork_rng(devices=[]), self.folder() as folder:
             self.path = self.checked_path(self.path if self.final else f"{folder}/model{self.suffix}")
             calls = normalise(self.model, self.inputs)
-            self.call = base_call(calls)
+            self.call = self.without_empty(base_call(calls))
             self.calls = [self.call] + [c for c in calls if c is not self.call]
             try:
                 self.input_names = self.names_of_inputs()
@@ -242,6 +245,27 @@ class _Export:
     def folder(self):
         """Where a file goes that nobody named."""
         return nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-")
+
+    def without_empty(self, call: Call) -> Call:
+        """An example whose arguments are not empty, where the model accepts one; otherwise these sizes stay 0."""
+        if all(t.numel() for t in call.tensors):
+            return call
+        larger = filled(call)
+        text = ""
+        for other in larger:
+            state = ModelState(self.model)
+            args, kwargs = other.with_tensors([t.clone() for t in other.tensors])
+            try:
+                eager(self.model, args, kwargs)
+                return other
+            except Exception as error:  # whatever it is: the contract says it
+                text = text or (str(error).splitlines() or [type(error).__name__])[0]
+            finally:
+                state.restore()
+        for leaf, (given, other) in enumerate(zip(call.tensors, larger[0].tensors, strict=True)):
+            differing = [axis for axis in range(given.dim()) if given.shape[axis] != other.shape[axis]]
+            self.empty += [(leaf, axis, text) for axis in differing]
+        return call
 
     def discard(self) -> None:
         if self.staged is not None:
@@ -273,6 +297,9 @@ class _Export:
                 found = program.verification.finish()
                 rows += self.with_sizes(program, found) if len(programs) > 1 else found
             contract.verified = programs[0].verification.in_words(rows)
+            self.opened = ("", None)
+            for program in programs:  # it has the file open
+                program.verification = None
             self.refuse_assumptions(contract)  # it found what the model remembers
         else:
             refuse_outside(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -143,7 +144,8 @@ class Verification:
     def finish(self) -> list[dict]:
         """One row per call that was checked; the contract is told."""
         self.note_state()
-        self.contract.drawn = dict(self.draws.axes) if self.draws else {}
+        if not self.part:
+            self.contract.drawn = dict(self.draws.axes) if self.draws else {}
         return self.rows
 
     @property
@@ -410,7 +412,7 @@ class Verification:
         is an assumption of the contract (an error with strict), with the values that lead elsewhere."""
         op, before, now = parted
         source = self.recording.core.source(self.probed.runs[0], op)
-        if not source or os.path.isabs(source):
+        if not is_published(source):
             return False
         words = setting.variation.words if setting.variation else setting.words
         what = (
@@ -497,6 +499,17 @@ class Verification:
             compared = len(self.draws.axes) < len(self.output_names)
             what = f"{what}; {self.draws.in_words()}" if compared else self.draws.in_words()
         return f"in {self.runtime} {where}" + (f" and at {unseen}" if unseen else "") + f": {what}"
+
+
+def is_published(source: str) -> bool:
+    """Whether a line is one of an installed package, or of the checkout of one: it has a version."""
+    file = source.rpartition(":")[0]
+    if not file or not os.path.isabs(file):
+        return bool(file)  # what follows site-packages
+    for name, module in list(sys.modules.items()):
+        if getattr(module, "__file__", None) == file:
+            return hasattr(sys.modules.get(name.partition(".")[0]), "__version__")
+    return False
 
 
 def first_line(error: Exception) -> str:

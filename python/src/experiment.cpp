@@ -1,6 +1,7 @@
 // Bindings of the experiment: steps and answers by their lists of fields, and what a contract
 // shows.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -120,6 +121,7 @@ void init_experiment(nb::module_& m) {
   bind<Input>(m, "Input");
   bind<Built::Question>(m, "Question");
   bind<Questions::Other>(m, "OtherAnswer");
+  bind<EmptyDim>(m, "EmptyDim");
   bind<Request>(m, "Request");
   bind_all<Step>(m, kStepNames, std::make_index_sequence<std::variant_size_v<Step>>());
   bind_all<Answer>(m, kAnswerNames, std::make_index_sequence<std::variant_size_v<Answer>>());
@@ -158,12 +160,8 @@ void init_experiment(nb::module_& m) {
           "programs", [](const H& h) { return h.experiment.lab().programs(); },
           "Of the file: that of the example first.")
       .def(
-          "probed",
-          [](const H& h, ProgramId id) -> const ProbeResult* {
-            const auto& probed = h.row(id).probed;
-            return probed ? &*probed : nullptr;
-          },
-          "program"_a, nb::rv_policy::reference_internal)
+          "probed", [](const H& h, ProgramId id) { return h.row(id).probed; }, "program"_a,
+          "As far as it is known now: a copy.")
       .def(
           "bounds", [](const H& h, ProgramId id) { return h.experiment.lab().bounds(h.row(id)); },
           "program"_a, "(symbol, min, max) outside of which the model does something else.")

@@ -74,11 +74,8 @@ void init_probe(nb::module_& m) {
                      }
                      return shapes;
                    })
-      .def("limit", &limit_symbol, "name"_a, "most"_a)
-      .def("bound", &bound_symbol, "symbol"_a, "least"_a, "most"_a)
       .def("unseen_settings",
            [](const ProbeResult& r, std::size_t n) { return unseen_settings(r, n); })
-      .def("far_settings", &far_settings, "each"_a)
       .def("sizes_at", [](const ProbeResult& r, const std::vector<std::int64_t>& values) {
         return sizes_at(r, values);
       });
