@@ -34,8 +34,11 @@ const std::vector<Fact>& Experiment::ledger() const { return lab_->ledger_.facts
 Lab::Lab(Request request) : request_(std::move(request)) {
   FAIRLEAD_CHECK(!request_.calls.empty(), "no call to export from");
   FAIRLEAD_CHECK(request_.roles.size() == request_.leaves.size(), "a leaf without a role");
-  for (const Sizes& call : request_.calls) {
-    FAIRLEAD_CHECK(call.size() == request_.leaves.size(), "a call of other leaves");
+  for (const Sizes& call : request_.calls) admit(call);
+  for (const EmptyDim& empty : request_.empty) {
+    FAIRLEAD_CHECK(empty.leaf < request_.leaves.size() &&
+                       empty.axis < request_.leaves[empty.leaf].requests.size(),
+                   "an empty dimension that no leaf has");
   }
   rows_.push_back(std::make_unique<Row>());
   rows_[0]->example = request_.calls[0];
@@ -56,6 +59,7 @@ void Lab::begin() {
 }
 
 void Lab::take(Answer answer, double seconds) {
+  admit(answer);
   seconds_ = seconds;
   clock_ += seconds;
   answer_ = std::move(answer);
@@ -63,6 +67,40 @@ void Lab::take(Answer answer, double seconds) {
   FAIRLEAD_CHECK(waiting, "an answer that nobody asked for");
   waiting.resume();
   if (task_->done()) task_->result();
+}
+
+// What comes from outside is looked at here, once: behind it numbers are indices.
+void Lab::admit(const Sizes& sizes) const {
+  FAIRLEAD_CHECK(sizes.size() == request_.leaves.size(), "a call of other leaves");
+  for (std::size_t k = 0; k < sizes.size(); ++k) {
+    FAIRLEAD_CHECK(sizes[k].size() == request_.leaves[k].requests.size(), "a leaf of another rank");
+    for (const std::int64_t size : sizes[k]) FAIRLEAD_CHECK(size >= 0, "a size below 0");
+  }
+}
+
+void Lab::admit(const Answer& answer) const {
+  const auto symbols = [&](ProgramId id) {
+    const auto& probed = row(id).probed;
+    return probed ? static_cast<int>(probed->symbols.size()) : 0;
+  };
+  if (const auto* call = std::get_if<CallFacts>(&answer); call != nullptr && call->found) {
+    admit(call->sizes);
+  }
+  if (const auto* found = std::get_if<Questions>(&answer)) {
+    const auto* asked = std::get_if<Ask>(&step_);
+    FAIRLEAD_CHECK(asked != nullptr, "the answer to another step");
+    const int questions = static_cast<int>(row(asked->program).built.questions.size());
+    for (const Questions::Other& other : found->others) {
+      FAIRLEAD_CHECK(other.question >= 0 && other.question < questions, "no such question");
+      FAIRLEAD_CHECK(other.symbol >= -1 && other.symbol < symbols(asked->program),
+                     "no such symbol");
+      FAIRLEAD_CHECK(static_cast<int>(other.setting.size()) == symbols(asked->program),
+                     "a setting of other symbols");
+    }
+  }
+  if (const auto* file = std::get_if<Emitted>(&answer)) {
+    FAIRLEAD_CHECK(file->culprit < symbols(programs().back()), "no such symbol");
+  }
 }
 
 std::vector<ProgramId> Lab::programs() const {

@@ -121,6 +121,9 @@ class Lab {
  private:
   friend class Experiment;
 
+  void admit(const Sizes& sizes) const;
+  void admit(const Answer& answer) const;
+
   // ---- asking -----------------------------------------------------------------------------------
 
   struct Asked {

@@ -135,6 +135,18 @@ TEST_CASE("what is no transcript is refused") {
   CHECK_THROWS_AS((void)replay(R"({"request": {"roles": ["king"]}, "turns": []})"), Error);
 }
 
+TEST_CASE("answers are looked at before anything follows from them") {
+  Toy toy{{{3, 5}}, [](const Sizes&) { return "tanh"; }};
+  Experiment experiment(toy.request());
+  CallFacts other;
+  other.sizes = {{3, 5, 7}};
+  CHECK_THROWS_AS(experiment.answer(other, 0), Error);  // a leaf of another rank
+  CHECK_THROWS_AS(experiment.answer(Questions{}, 0), Error);
+  Request request = toy.request();
+  request.calls.push_back({{1}});
+  CHECK_THROWS_AS(Experiment{request}, Error);
+}
+
 TEST_CASE("every fact of a ledger narrows") {
   Ledger ledger;
   CHECK(ledger.add(fact_of(FactKind::kLeast, 2)));
