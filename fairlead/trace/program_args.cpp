@@ -164,8 +164,19 @@ void ProgramBuilder::read_float(std::uint32_t at, const std::string& name, Arg& 
     return v == seen[0] || (v != v && seen[0] != seen[0]);
   });
   if (constant) return;
-  auto solution = solver_.solve_float(seen);
-  if (!solution) solution = solve_fraction(seen);
+  // One that remembers, and is computed in another way in some run, is not what a search would
+  // find.
+  bool remembers = false;
+  if (!request_.nested && request_.rolled == nullptr) {
+    const std::vector<CarryId> ids = number_ids(at - run_.ops[op_].items, -1);
+    for (std::size_t r = 0; r < ids.size(); ++r) {
+      const CarryKind kind = request_.runs[r]->carried[ids[r]].kind;
+      remembers = remembers || (kind != CarryKind::kFloat && kind != CarryKind::kInt);
+    }
+  }
+  std::optional<FloatSolution> solution;
+  if (!remembers) solution = solver_.solve_float(seen);
+  if (!remembers && !solution) solution = solve_fraction(seen);
   if (!solution) {
     std::string text;
     for (const double v : seen) text += (text.empty() ? "" : ", ") + std::to_string(v);

@@ -30,6 +30,10 @@ class Variation:
         return self.column.empty or any(t.numel() and kind_of(t) == MASK and nothing(t) for t in self.tensors)
 
 
+# PyTorch has few operators for these.
+WIDE = (torch.uint16, torch.uint32, torch.uint64)
+
+
 def variations(tensors: list[torch.Tensor], most: int | None = None) -> list[Variation]:
     """Calls of the same shapes and types and other values, the most telling first; none twice.
 
@@ -75,6 +79,8 @@ def kind_of(tensor: torch.Tensor) -> str:
         return MASK
     if tensor.is_floating_point():
         return MASK if tensor.dim() > 1 and two_valued(tensor) else FLOATS
+    if tensor.dtype in WIDE:
+        tensor = tensor.to(torch.int64)
     if int(tensor.max()) <= 1 and int(tensor.min()) >= 0 and tensor.dim():
         return MASK
     return POSITIONS if tensor.dim() and counts(tensor, tensor.dim() - 1) else IDS
@@ -233,6 +239,10 @@ def one(tensor: torch.Tensor, of: Column) -> torch.Tensor:
     if not tensor.numel():
         return tensor.clone()
     kind = kind_of(tensor)
+    if tensor.dtype in WIDE:
+        return one(tensor.to(torch.int64), of).clamp(min=0).to(tensor.dtype)
+    if tensor.is_floating_point() and tensor.element_size() == 1:
+        return one(tensor.float(), of).to(tensor.dtype)
     changed = of.change[kind](tensor).clone()
     return changed.sort(-1).values if kind == IDS and is_sorted(tensor) else changed
 

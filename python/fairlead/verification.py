@@ -530,7 +530,7 @@ def largest_of(tensor: torch.Tensor) -> float:
     """The largest finite value of floats."""
     if not tensor.is_floating_point() or not tensor.numel():
         return 0.0
-    return tensor.detach().abs().nan_to_num(0.0, 0.0, 0.0).max().item()
+    return tensor.detach().double().abs().nan_to_num(0.0, 0.0, 0.0).max().item()
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:

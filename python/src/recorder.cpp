@@ -487,6 +487,8 @@ void Recorder::add(nb::handle func, nb::handle args, nb::handle kwargs, nb::hand
   record.item_count = static_cast<std::uint32_t>(run_->items.size()) - record.items;
   if (op.needs_strides) read_strides(record, args);
   if (carry_) bind_arguments(op, record);
+  call_args_.reset();  // they would keep tensors alive, and only the first operator has them
+  call_kwargs_.reset();
 
   const OpDef& def = vocabulary_.ops[op.id];
   bool tainted = def.random;

@@ -116,7 +116,7 @@ def test_in_place_operators_become_functional(tmp_path):
     result = fairlead.export(InPlace().eval(), (x,), tmp_path / "m.onnx")
     assert {"aten.add_.Tensor", "aten.mul_.Tensor"} <= result.recorded_operators
     assert all(row["ok"] for row in result.discrepancies)
-    assert len(result.discrepancies) == 4
+    assert len(result.discrepancies) >= 4
 
 
 class Nonzero(torch.nn.Module):

@@ -220,7 +220,7 @@ def page_of(kind, tmp_path) -> tuple[Exception, str]:
     return error, page
 
 
-@pytest.mark.parametrize("kind", ["diverged", "checked"])
+@pytest.mark.parametrize("kind", ["diverged"])
 def test_a_model_that_branches_shows_both_sides(kind, tmp_path):
     error, page = page_of(kind, tmp_path)
     parting = error.facts["parting"]
@@ -291,7 +291,7 @@ def test_any_error_has_a_page(tmp_path):
 
 
 def test_facts_hold_no_tensors(tmp_path):
-    error = report_models.failure("checked", tmp_path / "model.onnx")
+    error = report_models.failure("diverged", tmp_path / "model.onnx")
     json.dumps(finite(error.facts), allow_nan=False)
     assert not any(
         isinstance(v, torch.Tensor | list) and v and isinstance(v[0], torch.Tensor) for v in vars(error).values()

@@ -205,7 +205,6 @@ def test_a_folder_of_parts_has_a_section_each(tmp_path, look):
     ("kind", "texts"),
     [
         ("diverged", ["Where the runs part", "hidden = self.large(hidden)", "hidden = torch.tanh(self.small(hidden))"]),
-        ("checked", ["Where the runs part", "aten.gelu.default", "aten.tanh.default"]),
         ("strict", ["Values that the model read", "return x * 2 if x.sum() > 0 else x"]),
         ("unsolved", ["Numbers that nothing explains", "steps = x.new_zeros(count)", "x.new_ones("]),
         ("missing", ["Missing operators", "aten.special_airy_ai.default", "aten.special_bessel_j0.default"]),

@@ -87,17 +87,25 @@ def by_largest(x):
 
 @pytest.mark.parametrize("shapes", [None, {}], ids=["free", "fixed"])
 def test_a_branch_on_a_value_is_found_where_the_example_took_one_side(shapes, tmp_path):
-    text = refusal(fairlead.Diverged, Fn(by_largest), (torch.ones(2, 3) * 2,), tmp_path, dynamic_shapes=shapes)
-    assert "Expected the model to execute the same operators for all values" in text
-    assert f"executes aten.relu.default at {line_of(by_largest, 'relu')} where it executed" in text
+    path = tmp_path / "model.onnx"
+    result = fairlead.export(Fn(by_largest), (torch.ones(2, 3) * 2,), path, dynamic_shapes=shapes)
+    assert f"the file requires read_0 == 1, which the model asks at {line_of(by_largest, 'x.max')}" in str(
+        result.contract
+    )
+    np.testing.assert_allclose(run(path, torch.ones(2, 3) * 3)[0], torch.ones(2, 3).mul(3).tanh(), rtol=1e-5)
+    with pytest.raises(Exception, match="read_0 == 1"):
+        run(path, torch.zeros(2, 3))
 
 
 def test_a_choice_by_a_flag_that_executes_the_same_operators_is_found(tmp_path):
     def chosen(x, flag):
         return x * (2 if flag else 3)
 
-    text = refusal(fairlead.FairleadError, Fn(chosen), (torch.randn(2, 3), torch.tensor(True)), tmp_path)
-    assert f"aten.mul.Tensor at {line_of(chosen, 'x *')}" in text
+    path, x = tmp_path / "model.onnx", torch.randn(2, 3)
+    fairlead.export(Fn(chosen), (x, torch.tensor(True)), path)
+    np.testing.assert_allclose(run(path, x, torch.tensor(True))[0], x * 2, rtol=1e-5)
+    with pytest.raises(Exception, match="read_0 == 1"):
+        run(path, x, torch.tensor(False))
 
 
 def test_a_temperature_that_is_built_in_shows_in_probabilities_of_many_classes(tmp_path):
@@ -106,10 +114,9 @@ def test_a_temperature_that_is_built_in_shows_in_probabilities_of_many_classes(t
     def tempered(x):
         return torch.softmax(x / float(x.std()), -1)
 
-    text = refusal(fairlead.Discrepancy, Fn(tempered), (torch.randn(2, 20000),), tmp_path, dynamic_shapes={})
-    assert "The model read " in text
-    assert line_of(tempered, "float(") in text
-    assert f"The first operator that differs is aten.div.Tensor at {line_of(tempered, 'float(')}" in text
+    fairlead.export(Fn(tempered), (torch.randn(2, 20000),), tmp_path / "model.onnx", dynamic_shapes={})
+    other = torch.randn(2, 20000) * 3
+    np.testing.assert_allclose(run(tmp_path / "model.onnx", other)[0], tempered(other), rtol=1e-3)
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e9])
@@ -121,10 +128,10 @@ def test_an_output_is_judged_by_its_own_largest_value(scale, tmp_path):
     assert max(row["scaled"] for row in result.discrepancies) < 1e-4
 
     def wrong(x):
-        return torch.sigmoid(x @ x.T) * (scale * float(x.abs().mean()))
+        return torch.sigmoid(x @ x.T) * torch.tensor(scale * np.abs(x.numpy()).mean().item())
 
     text = refusal(fairlead.FairleadError, Fn(wrong), (torch.randn(3, 5),), tmp_path / "w")
-    assert f"aten.mul.Tensor at {line_of(wrong, 'float(')}" in text
+    assert f"{line_of(wrong, 'sigmoid')}" in text
 
 
 @pytest.fixture(autouse=True)
@@ -249,7 +256,7 @@ class Own(torch.Tensor):
 
 def test_a_class_with_operators_of_its_own_is_refused(tmp_path):
     text = refusal(fairlead.InvalidInput, Fn(lambda x: x * 2), (Own(torch.randn(3)),), tmp_path)
-    assert "got args_0 of class test_hostile.Own, which has operators of its own" in text
+    assert "got args_0 of class test_unseen_values.Own, which has operators of its own" in text
 
 
 # ---- state ---------------------------------------------------------------------------------------------
@@ -331,8 +338,7 @@ def test_a_cache_that_changes_nothing_is_not_state(tmp_path):
 def test_weights_that_a_look_up_scales_are_put_back(tmp_path):
     model = torch.nn.Sequential(torch.nn.Embedding(10, 4, max_norm=0.5)).eval()
     before = model[0].weight.detach().clone()
-    with pytest.raises(fairlead.Unsupported, match="embedding_renorm"):
-        fairlead.export(model, (torch.randint(0, 10, (2, 3)),), tmp_path / "model.onnx")
+    fairlead.export(model, (torch.randint(0, 10, (2, 3)),), tmp_path / "model.onnx")
     assert torch.equal(model[0].weight, before)
 
 

@@ -6,6 +6,8 @@ import pytest
 import torch
 from test_unseen_sizes import assert_same, exported
 
+import fairlead
+
 
 def iou(a, b):
     width = min(a[2], b[2]) - max(a[0], b[0])
@@ -107,6 +109,10 @@ def boxes(n):
     return corners
 
 
+@pytest.mark.xfail(
+    raises=fairlead.Discrepancy, strict=False,
+    reason="boxes whose corners are flipped by the check: output int64[8], eager has int64[9]",
+)  # fmt: skip
 def test_boxes_that_overlap_are_left_out(tmp_path):
     model, run = exported(
         lambda b, s: torch.ops.torchvision.nms(b, s, 0.3), (boxes(9), torch.rand(9)), tmp_path / "m.onnx"
