@@ -412,6 +412,7 @@ class _Export(Solving, Boundaries, Guards):
             self.required, self.crossed = {}, []
             if self.session is None:
                 self.session = RecordingSession(self.model, self.rolls, self.flags)
+                self.session.numbers = self.keeps_numbers
             with self.progress.stage("probe", "probing which dimensions may vary"):
                 while True:
                     self.partings = []
@@ -487,7 +488,7 @@ class _Export(Solving, Boundaries, Guards):
             verification = Verification(
                 self.model, calls if job is self else job.calls, job.probed, self.input_names, self.solved.names,
                 contract, self.options["tolerance"], self.path if self.final else "", self.runtime, open_once,
-                self.options["allow_random"],
+                self.options["allow_random"], numbers=self.keeps_numbers,
             )  # fmt: skip
             if job is not self:
                 verification.unseen = BRANCH_SETTINGS
@@ -508,6 +509,7 @@ class _Export(Solving, Boundaries, Guards):
     runtime = "ONNX Runtime"
     several = True  # it may hold several programs, and choose by the sizes
     rolls = True  # Python loops over a size become loops of the file
+    keeps_numbers = True  # that forward returns are outputs of the file
     keep_writes = False  # what the model writes to inputs and buffers is part of the program
     made: dict[str, Any]  # fields of the result that `make` knows
 
