@@ -113,6 +113,8 @@ class ProgramBuilder {
   // One expression for the nodes of all runs: theirs, a min or a max, or a choice by guards.
   Expr unified(const std::vector<CarryId>& ids, const std::vector<std::int64_t>& observed);
   void follow_ways();
+  Expr by_question(const ProgramGuard& asked, const std::vector<Expr>& by_run,
+                   const std::vector<std::size_t>& runs);
   Expr by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs,
               std::size_t at);
   Expr either(const ProgramGuard& asked, Expr a, Expr b);
@@ -150,7 +152,7 @@ class ProgramBuilder {
       bool answer;
     };
     std::vector<Step> steps;
-    std::set<std::tuple<Compare, Expr, Expr>> seen;
+    std::map<std::tuple<Compare, Expr, Expr>, bool> seen;  // questions and their answers
     std::size_t next = 0;  // the first guard of the run that was not looked at
   };
   std::vector<Way> ways_;  // by run

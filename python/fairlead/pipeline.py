@@ -297,7 +297,8 @@ class _Export(Solving, Boundaries, Guards):
             places = [place for name in names for place in places_of(job.probed, symbols[name])]
             if any(asked[leaf][axis][0] == DYNAMIC for leaf, axis in places):
                 continue
-            if any([job.fixes.fix(job.probed, symbols[name], reason_of(error)) for name in names]):
+            fixed = [job.fixes.fix(job.probed, symbols[name], reason_of(error)) for name in names]
+            if any(fixed):
                 job.solved, job.keeps_probed, learnt = None, False, True
         return learnt
 
