@@ -160,6 +160,8 @@ def weights(folder: str) -> list[str]:
 
 
 def is_gguf(path: str) -> bool:
+    if not os.path.isfile(path):  # a pipe would be waited for
+        return False
     try:
         with open(path, "rb") as file:
             return file.read(4) == b"GGUF"
