@@ -29,7 +29,7 @@ class TextGenerator:
         if chat is None:
             chat = self.template is not None
         if not chat:
-            ids = self.tokenizer.encode(prompt).ids
+            ids = self.encoded(prompt, True)
         elif self.template is None:
             raise InvalidInput(
                 f"[generate] Expected a chat template in '{self.folder}', got none. Leave --chat out: the prompt is "
@@ -37,10 +37,18 @@ class TextGenerator:
             )
         else:
             # The template writes the special tokens itself.
-            ids = self.tokenizer.encode(self.conversation(prompt, system), add_special_tokens=False).ids
+            ids = self.encoded(self.conversation(prompt, system), False)
         if not ids:
             raise InvalidInput("[generate] Expected a prompt, got one without a token. Write some text.")
         return ids
+
+    def encoded(self, text: str, special: bool) -> list[int]:
+        try:
+            return self.tokenizer.encode(text, add_special_tokens=special).ids
+        except Exception as error:  # the library raises plain Exception
+            raise InvalidInput(
+                f"[generate] Expected a tokenizer that takes this prompt in '{self.folder}', but it raised: {error}."
+            ) from error
 
     def conversation(self, prompt: str, system: str | None) -> str:
         messages = [{"role": "system", "content": system}] if system is not None else []
@@ -61,7 +69,12 @@ class TextGenerator:
 
         decoder = DecodeStream(skip_special_tokens=True)
         for step in self.generator.stream([self.tokens(prompt, chat, system)], **settings):
-            piece = decoder.step(self.tokenizer, int(step[0]))
+            try:
+                piece = decoder.step(self.tokenizer, int(step[0]))
+            except Exception as error:  # as above; a token beyond 32 bits too
+                raise InvalidInput(
+                    f"[generate] Expected tokens of the tokenizer in '{self.folder}', got {int(step[0])}: {error}."
+                ) from error
             if piece:
                 yield piece
 
