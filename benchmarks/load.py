@@ -5,7 +5,7 @@ python benchmarks/load.py operators 25000 50000 100000
 python benchmarks/load.py inputs 1000 10000
 python benchmarks/load.py levels 100 5000
 
-Times are of the processor. What is printed is in docs/limits.md.
+Times are of the processor. What is printed is in results/load.md.
 """
 
 from __future__ import annotations

@@ -22,9 +22,9 @@ inline void write_and_read(Graph& graph) {
   run_passes(graph);
   (void)to_text(graph);
   const onnx::Model model = onnx::lower_graph(graph, {});
-  (void)onnx::write_model(model, path, onnx::ExternalData::kNever);
+  const onnx::StagedModel staged = onnx::write_model(model, path, onnx::ExternalData::kNever);
   try {
-    (void)report::report_of(onnx::read_model_summary(path), path);
+    (void)report::report_of(onnx::read_model_summary(staged.path()), path);
   } catch (const Error& error) {  // what we write, we read
     std::fprintf(stderr, "%s\n", error.what());
     std::abort();

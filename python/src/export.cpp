@@ -1,5 +1,6 @@
 // Bindings of the way from recorded runs to a written model.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -225,14 +226,14 @@ nb::list program_nodes(const ProgramHandle& h) {
   return rows;
 }
 
-onnx::StagedModel write(const ModelHandle& h, const std::string& path, const std::string& external,
-                        std::shared_ptr<onnx::SharedWeights> shared) {
+onnx::StagedModel write(const ModelHandle& h, const std::filesystem::path& path,
+                        const std::string& external, std::shared_ptr<onnx::SharedWeights> shared) {
   using onnx::ExternalData;
   ExternalData mode = ExternalData::kAuto;
   if (external == "always") mode = ExternalData::kAlways;
   if (external == "never") mode = ExternalData::kNever;
   nb::gil_scoped_release release;
-  return onnx::write_model(h.model, path, mode, std::move(shared));
+  return onnx::write_model(h.model, path.string(), mode, std::move(shared));
 }
 
 std::unique_ptr<ModelHandle> weights_as_inputs(
