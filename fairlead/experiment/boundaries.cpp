@@ -28,9 +28,9 @@ std::vector<Lab::Bound> Lab::bounds(const Row& row) const {
       const auto it = learnt.find(place);
       if (it != learnt.end()) least = std::max(least, it->second / unit);
     }
-    if (symbol.other_below) least = symbol.min;
+    if (symbol.other_below || least == 1) least = symbol.min;
     std::int64_t most = most_of(row, k);
-    if (symbol.other_above && most == kLargest) most = symbol.max;
+    if (most == kLargest) most = symbol.max;  // one that was declared, too: nobody looked beyond it
     if (least > 1 || most < kLargest) found.emplace_back(symbol.name, least, most);
   }
   return found;

@@ -171,6 +171,7 @@ class Lab {
   Task<void> settle_questions(Row& row);
   Task<bool> go_far(Row& row);
   Task<bool> settle(Row& row, Questions::Other other, Built::Question question);
+  Task<void> go_further(Row& row, Questions::Other other);
   Task<void> stop_before(Row& row, Questions::Other other, Evidence why);
   Task<void> end_at(Row& row, std::size_t k, std::int64_t most, std::int64_t size, Evidence why);
   [[nodiscard]] Ask ask_about(const Row& row) const;

@@ -20,6 +20,7 @@ constexpr std::size_t kMostTried = 48;        // questions of one program
 constexpr double kMostSeconds = 6.0;          // for them
 constexpr std::int64_t kFarVolume = 1 << 18;  // elements of the inputs of a far run
 constexpr double kFarSeconds = 2.0;
+constexpr double kQuick = 0.03;  // seconds of a run that is worth a few more beside it
 constexpr std::int64_t kLargestTrial = 1 << 26;  // elements of the inputs
 
 using Once = std::tuple<std::string, int, Setting>;
@@ -94,7 +95,7 @@ Task<bool> Lab::go_far(Row& row) {
   const double start = clock_;
   const std::size_t before = row.crossed.size();
   const bool fitted = row.built.fitted;
-  const std::vector<Setting> settings = far_settings(*row.probed, fitted ? 11 : 2);
+  const std::vector<Setting> settings = far_settings(*row.probed, 11);
   for (const Setting& setting : settings) {
     Sizes sizes = sizes_at(*row.probed, setting);
     if (elements(sizes) > kFarVolume) continue;
@@ -118,8 +119,10 @@ Task<bool> Lab::settle(Row& row, Questions::Other other, Built::Question questio
     co_return false;
   }
   const Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run, true);
+  const bool quick = seconds_ < kQuick;
   if (ran.run >= 0) {
     row.crossed.push_back({ran.run, other.setting});
+    if (quick && !ours) co_await go_further(row, other);
     co_return true;
   }
   if (ours) co_return false;
@@ -131,6 +134,25 @@ Task<bool> Lab::settle(Row& row, Questions::Other other, Built::Question questio
   }
   co_await stop_before(row, other, why);
   co_return false;
+}
+
+// A number that forgot where it comes from looks like a constant where one run alone is on that
+// side.
+Task<void> Lab::go_further(Row& row, Questions::Other other) {
+  if (other.symbol < 0) co_return;
+  const auto k = static_cast<std::size_t>(other.symbol);
+  const auto [least, most] = range_of(row, k);
+  const std::int64_t size = other.setting[k];
+  const std::int64_t larger[] = {size + 1, size + 5, 2 * size + 1};
+  const std::int64_t smaller[] = {size - 1, size - 3, size / 2};
+  for (const std::int64_t next : size > row.probed->runs[0].values[k] ? larger : smaller) {
+    if (next < std::max<std::int64_t>(1, least) || next > most) continue;
+    const Setting setting = changed(other.setting, k, next);
+    Sizes sizes = sizes_at(*row.probed, setting);
+    if (elements(sizes) > kFarVolume) continue;
+    const Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run, true);
+    if (ran.run >= 0) row.crossed.push_back({ran.run, setting});
+  }
 }
 
 // The program ends at that question: a bound of a symbol, or a requirement of the file.

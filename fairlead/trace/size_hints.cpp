@@ -348,6 +348,30 @@ std::vector<Expr> viewed_shape(ExprPool& pool, const std::vector<Expr>& shape, c
   return viewed;
 }
 
+// Convolutions and pools: batch and channels, then a formula for each dimension that windows slide
+// along. The stride or the kernel may be as large as a size that happened not to vary.
+std::vector<Expr> windowed_shape(ExprPool& pool, const Graph& graph, const Node& node) {
+  const std::vector<Expr>& x = graph.values[node.args[0].value].shape;
+  const std::vector<Expr> slid = size_hints(pool, graph, node);
+  if (slid.empty() || slid.size() >= x.size()) return {};
+  std::vector<Expr> shape(x.begin(), x.end() - static_cast<std::ptrdiff_t>(slid.size()));
+  if (node.op == "aten.convolution.default") {
+    const std::vector<Expr>& weight = graph.values[node.args[1].value].shape;
+    if (weight.size() != slid.size() + 2 || shape.empty()) return {};
+    const bool transposed = node.args[6].number != 0;
+    shape.back() = transposed ? nullptr : weight[0];
+  }
+  shape.insert(shape.end(), slid.begin(), slid.end());
+  return shape;
+}
+
+[[nodiscard]] bool slides_windows(std::string_view op) {
+  return op == "aten.convolution.default" || (op.find("_pool") != std::string_view::npos &&
+                                              op.find("adaptive") == std::string_view::npos &&
+                                              op.find("backward") == std::string_view::npos &&
+                                              op.find("fractional") == std::string_view::npos);
+}
+
 }  // namespace
 
 std::vector<Expr> known_shape(ExprPool& pool, const Graph& graph, const Node& node) {
@@ -357,6 +381,7 @@ std::vector<Expr> known_shape(ExprPool& pool, const Graph& graph, const Node& no
   };
   if (node.op == "aten.cat.default") return joined_shape(pool, graph, node);
   if (!is_value(0)) return {};
+  if (slides_windows(node.op)) return windowed_shape(pool, graph, node);
   if (node.op == "aten.constant_pad_nd.default" || node.op == "aten.pad.default") {
     return padded_shape(pool, shape(0), node.args[1]);
   }

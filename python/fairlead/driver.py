@@ -118,6 +118,7 @@ class Driver:
         else:
             call = self.programs[given.number].later if given.kind == "next" else self.export.calls[given.number]
         session = RecordingSession(self.export.model, self.export.rolls, not step.plain)
+        session.numbers = self.export.keeps_numbers
         self.programs[step.program] = Program(step.program, call, session)
         return _core.CallFacts(sizes=[list(t.shape) for t in call.tensors])
 

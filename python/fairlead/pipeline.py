@@ -325,7 +325,7 @@ class _Export:
             self.model, self.calls if program.number == 0 else [program.call], self.experiment.probed(program.number),
             self.input_names, program.names, contract, self.options["tolerance"], self.path if self.final else "",
             self.runtime, self.open_once, self.options["allow_random"], program.number > 0, self.staged.path,
-            program.session,
+            program.session, self.keeps_numbers,
         )  # fmt: skip
 
     def with_sizes(self, program: Program, rows: list[dict]) -> list[dict]:
@@ -348,6 +348,7 @@ class _Export:
     runtime = "ONNX Runtime"
     several = True  # it may hold several programs, and choose by the sizes
     rolls = True  # Python loops over a size become loops of the file
+    keeps_numbers = True  # that forward returns are outputs of the file
     keep_writes = False  # what the model writes to inputs and buffers is part of the program
     made: dict[str, Any]  # fields of the result that `make` knows
 

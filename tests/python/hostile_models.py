@@ -45,7 +45,17 @@ def deep_graphs(levels: int) -> bytes:
     return message(7, graph)
 
 
+BAD = b"a\xff\xfe\x80"  # no UTF-8
+NAMELESS = message(2, BAD) + message(
+    7,
+    message(1, message(2, BAD) + message(3, BAD) + message(4, BAD))
+    + message(2, BAD)
+    + message(11, message(1, BAD))
+    + message(5, message(8, BAD)),
+)
 for words, content in (
+    ("names without UTF-8", NAMELESS),
+    ("metadata without UTF-8", message(14, message(1, BAD) + message(2, BAD)) + message(7, message(2, b"g"))),
     ("a length of 2 to the 63", field(7, 2, varint(2**63 - 1))),
     ("a length beyond the end", field(7, 2, varint(1000)) + b"x"),
     ("a varint without end", b"\x08" + b"\xff" * 50),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import pkgutil
 import re
 import resource
 import shutil
@@ -124,16 +125,16 @@ def attempt(words: list[str], where: Path) -> str:
     return ""
 
 
-IMPORTED = (
-    "onnxruntime", "tokenizers", "transformers.models.bert.modeling_bert", "transformers.models.llama.modeling_llama",
-    "fairlead.checkpoint_export", "fairlead.command_generate", "fairlead.commands", "fairlead.folder_check",
-    "fairlead.program_file", "fairlead.report.page", "fairlead.runtime.text",
-)  # fmt: skip
-
-
 def warm_up() -> None:
-    for name in IMPORTED:
+    """Everything of ours and what it needs, so that a fork costs little."""
+    import fairlead
+
+    for module in pkgutil.walk_packages(fairlead.__path__, "fairlead."):
+        if not module.name.startswith(("fairlead.exporters", "fairlead.patches.rows", "fairlead.__main__")):
+            importlib.import_module(module.name)
+    for name in ("onnxruntime", "tokenizers", "jinja2", "transformers.models.bert.modeling_bert"):
         importlib.import_module(name)
+    import transformers.models.llama.modeling_llama  # noqa: F401
 
 
 def try_all(names: list[str], every: bool, number: int = 0, jobs: int = 1, show=print) -> tuple[int, list[str]]:

@@ -15,7 +15,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from fairlead import _core
 from fairlead.alone import changed, forget, pass_on
 from fairlead.caches import Kind, kind_of, remember_sizes
-from fairlead.leaves import get_leaf_tensors
+from fairlead.leaves import get_leaf_tensors, with_numbers
 from fairlead.record.control_flow import register_rules
 from fairlead.record.indexing import CANONICAL
 from fairlead.record.light import Light, device_of, stays
@@ -88,6 +88,13 @@ def _item(session, func, args, kwargs):
     return session.core.read_result(func(*args, **kwargs or {}))
 
 
+def _layout(session, func, args, kwargs):
+    """Strides say whether a size is 1: a question about each."""
+    for size in session.core.shape_of(args[0]) or ():
+        bool(size == 1)
+    return func(*args, **kwargs or {})
+
+
 def _canonical(replacement):
     def call(session, func, args, kwargs):
         session.core.note_call(func, args, kwargs)
@@ -104,6 +111,8 @@ _WATCHED = {
     torch.Tensor.nelement: _count,
     torch.numel: _count,
     torch.Tensor.item: _item,
+    torch.Tensor.is_contiguous: _layout,
+    torch.Tensor.stride: _layout,
     torch.Tensor.device.__get__: device_of,
     torch.Tensor.to: stays,
     torch.Tensor.cpu: stays,
@@ -212,6 +221,7 @@ class RecordingSession:
         self.roll = roll
         self.flags = flags  # torch's "am I being traced" is yes
         self.carry = True  # sizes remember where they come from
+        self.numbers = False  # that forward returns are outputs, too
         self.weightless = Light(model)
         self.light: Light | None = None  # while a run goes without weights
         self.muted = False
@@ -283,6 +293,8 @@ class RecordingSession:
             try:
                 with recorded_threads(self.modes):
                     outputs = self.model(*args, **kwargs)
+                    if self.numbers:
+                        outputs = with_numbers(outputs)
             except _core.FairleadError:
                 raise
             except Exception as error:  # the model refused these sizes: whatever it raised is the answer
