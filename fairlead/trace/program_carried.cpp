@@ -337,7 +337,10 @@ void ProgramBuilder::follow_ways() {
 Expr ProgramBuilder::by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs,
                             std::size_t at) {
   const auto alike = [&](std::size_t r) { return by_run[r] == by_run[runs[0]]; };
-  if (std::all_of(runs.begin(), runs.end(), alike)) return by_run[runs[0]];
+  if (std::all_of(runs.begin(), runs.end(), alike)) {
+    note_thin(by_run[runs[0]], runs);
+    return by_run[runs[0]];
+  }
   for (;; ++at) {
     if (at >= ways_[runs[0]].steps.size()) return nullptr;
     const ProgramGuard& asked = ways_[runs[0]].steps[at].guard;
@@ -356,6 +359,22 @@ Expr ProgramBuilder::by_way(const std::vector<Expr>& by_run, const std::vector<s
     const Expr b = a == nullptr ? nullptr : by_way(by_run, no, at + 1);
     if (b == nullptr || a == b || a->weight + b->weight > kHeaviest) return a == b ? b : nullptr;
     return either(asked, a, b);
+  }
+}
+
+// A plain number that may come from a size (it went where no memory is kept) looks like a constant
+// where the runs behind the same answers have one size of it.
+void ProgramBuilder::note_thin(Expr e, const std::vector<std::size_t>& runs) {
+  if (runs.size() == request_.runs.size() || !forgot()) return;
+  if (!is_const(e) && e->kind != ExprKind::kReal) return;
+  const std::vector<std::int64_t>& first = request_.symbols[runs[0]];
+  for (std::size_t s = 0; s < first.size(); ++s) {
+    const auto same = [&](std::size_t r) { return request_.symbols[r][s] == first[s]; };
+    if (!std::all_of(runs.begin(), runs.end(), same)) continue;
+    if (std::find(program_.thin.begin(), program_.thin.end(), first) == program_.thin.end()) {
+      program_.thin.push_back(first);
+    }
+    return;
   }
 }
 
