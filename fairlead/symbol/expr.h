@@ -68,10 +68,13 @@ struct ExprNode {
   std::vector<const ExprNode*> args;
   std::uint32_t id = 0;      // creation order within its pool
   std::uint32_t weight = 1;  // nodes of the whole expression, shared ones as often as they stand
+  // Bounds of an integer's value, whatever its symbols are; the ends of 64 bits are none.
+  std::int64_t least = INT64_MIN;
+  std::int64_t most = INT64_MAX;
 };
 
 // Beyond this an expression is no size that anyone would write: it is not worked with.
-inline constexpr std::uint32_t kHeaviest = 200;
+inline constexpr std::uint32_t kHeaviest = 1000;
 
 struct ExprTerm;  // expr_impl.h
 
@@ -137,6 +140,8 @@ class ExprPool {
                               std::span<const std::int64_t> values) const;  // of either kind
   // Every symbol replaced by what `map` (by SymbolId) says; a null entry keeps the symbol.
   [[nodiscard]] Expr substitute(Expr e, std::span<const Expr> map);
+  // Every occurrence of `part` replaced.
+  [[nodiscard]] Expr replaced(Expr e, Expr part, Expr by);
   [[nodiscard]] std::vector<SymbolId> symbols_of(Expr e) const;  // sorted, each once
 
   [[nodiscard]] std::string to_string(Expr e) const;

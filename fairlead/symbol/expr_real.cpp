@@ -105,6 +105,8 @@ Expr ExprPool::same(Expr a, Expr b) {
   return intern(ExprKind::kSame, 0, {a, b});
 }
 
+// Where a number is asked for one of its values, it is that in `yes`; of two values it has the
+// other in `no`: where(n % 2 == 0, 1, 3 - n % 2) is n % 2 + 1.
 Expr ExprPool::where(Expr flag, Expr yes, Expr no) {
   if (yes == no) return yes;
   if (is_real(yes) != is_real(no)) {
@@ -112,6 +114,24 @@ Expr ExprPool::where(Expr flag, Expr yes, Expr no) {
     no = to_real(no);
   }
   if (is_const(flag)) return flag->value != 0 ? yes : no;
+  const bool asks = flag->kind == ExprKind::kSame && !is_real(yes) && !is_real(no);
+  if (asks && !is_real(flag->args[0]) && is_const(flag->args[1])) {
+    const Expr asked = flag->args[0], value = flag->args[1];
+    const bool two = asked->least != INT64_MIN && asked->most != INT64_MAX &&
+                     asked->most - asked->least == 1 && value->value >= asked->least &&
+                     value->value <= asked->most;
+    yes = replaced(yes, asked, value);
+    if (two) {
+      const Expr other = constant(asked->least + asked->most - value->value);
+      no = replaced(no, asked, other);
+      const Expr apart = sub(no, yes);
+      if (is_const(apart)) {
+        const Expr is_other = mul(sub(asked, value), constant(other->value - value->value));
+        return add(yes, mul(apart, is_other));
+      }
+    }
+    if (yes == no) return yes;
+  }
   return intern(ExprKind::kWhere, 0, {flag, yes, no});
 }
 

@@ -5,6 +5,7 @@
 // node on each side; the runs of both sides are asked.
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -251,14 +252,23 @@ void ProgramBuilder::add_rival(Expr chosen, Expr other) {
   program_.guards.push_back(std::move(guard));
 }
 
+namespace {
+
+std::vector<std::size_t> all_runs(std::size_t count) {
+  std::vector<std::size_t> all(count);
+  std::iota(all.begin(), all.end(), std::size_t{0});
+  return all;
+}
+
+}  // namespace
+
 Expr ProgramBuilder::unified(const std::vector<CarryId>& ids, const Fits& fits) {
   std::vector<Expr> by_run;
   for (std::size_t r = 0; r < ids.size(); ++r) {
     by_run.push_back(carried(r, ids[r]));
     if (by_run.back() == nullptr) return nullptr;
   }
-  std::vector<std::size_t> all(ids.size());
-  for (std::size_t r = 0; r < all.size(); ++r) all[r] = r;
+  const std::vector<std::size_t> all = all_runs(ids.size());
   follow_ways();
   const Expr e = by_way(by_run, all, 0);
   if (e == nullptr || !fits(e)) return of_some(by_run, fits);
@@ -286,24 +296,7 @@ void ProgramBuilder::add_choices(Expr found, const std::vector<Expr>& by_run, co
   constexpr int kMostRivals = 4;
   int rivals = 0;
   for (const Way::Step& step : ways_[0].steps) {
-    const auto key = std::make_tuple(step.guard.compare, step.guard.left, step.guard.right);
-    Expr yes = nullptr, no = nullptr;
-    bool pure = true;
-    for (std::size_t r = 0; r < by_run.size() && pure; ++r) {
-      const Way& way = ways_[r];
-      const auto it = std::find_if(way.steps.begin(), way.steps.end(), [&](const Way::Step& other) {
-        return std::make_tuple(other.guard.compare, other.guard.left, other.guard.right) == key;
-      });
-      if (it == way.steps.end()) {
-        pure = false;
-        break;
-      }
-      Expr& side = it->answer ? yes : no;
-      if (side == nullptr) side = by_run[r];
-      pure = side == by_run[r];
-    }
-    if (!pure || yes == nullptr || no == nullptr) continue;
-    const Expr other = either(step.guard, yes, no);
+    const Expr other = by_question(step.guard, by_run, all_runs(by_run.size()));
     if (other == nullptr || other == found || !fits(other)) continue;
     add_rival(found, other);
     if (++rivals == kMostRivals) return;
@@ -326,20 +319,43 @@ void ProgramBuilder::follow_ways() {
       const Expr left = carried(r, guard.left), right = carried(r, guard.right);
       if (left == nullptr || right == nullptr || left == right) continue;
       if (pool().symbols_of(left).empty() && pool().symbols_of(right).empty()) continue;
-      if (!way.seen.insert({guard.compare, left, right}).second) continue;
+      if (!way.seen.try_emplace({guard.compare, left, right}, guard.outcome).second) continue;
       way.steps.push_back({{guard.compare, true, left, right, {}, {}}, guard.outcome});
     }
   }
 }
 
-// One expression for runs that went the same way up to step `at`: theirs, or a choice by the
-// questions in the order in which the model asked them.
+// One expression where this question alone tells the runs apart, else null.
+Expr ProgramBuilder::by_question(const ProgramGuard& asked, const std::vector<Expr>& by_run,
+                                 const std::vector<std::size_t>& runs) {
+  Expr yes = nullptr, no = nullptr;
+  std::vector<std::size_t> with_yes, with_no;
+  for (const std::size_t r : runs) {
+    const auto it = ways_[r].seen.find({asked.compare, asked.left, asked.right});
+    if (it == ways_[r].seen.end()) return nullptr;
+    Expr& side = it->second ? yes : no;
+    if (side == nullptr) side = by_run[r];
+    if (side != by_run[r]) return nullptr;
+    (it->second ? with_yes : with_no).push_back(r);
+  }
+  if (yes == nullptr || no == nullptr || yes->weight + no->weight > kHeaviest) return nullptr;
+  note_thin(yes, with_yes);
+  note_thin(no, with_no);
+  return either(asked, yes, no);
+}
+
+// One expression for runs that went the same way up to step `at`: theirs, or a choice by the last
+// question that tells them apart, or by all questions in the order in which the model asked them.
 Expr ProgramBuilder::by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs,
                             std::size_t at) {
   const auto alike = [&](std::size_t r) { return by_run[r] == by_run[runs[0]]; };
   if (std::all_of(runs.begin(), runs.end(), alike)) {
     note_thin(by_run[runs[0]], runs);
     return by_run[runs[0]];
+  }
+  const std::vector<Way::Step>& steps = ways_[runs[0]].steps;
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    if (const Expr e = by_question(step->guard, by_run, runs); e != nullptr) return e;
   }
   for (;; ++at) {
     if (at >= ways_[runs[0]].steps.size()) return nullptr;

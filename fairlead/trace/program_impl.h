@@ -121,6 +121,8 @@ class ProgramBuilder {
   Expr called_real(const std::vector<double>& observed, bool single, int place = -1);
   [[nodiscard]] bool explains_real(Expr e, const std::vector<double>& observed, bool single);
   void follow_ways();
+  Expr by_question(const ProgramGuard& asked, const std::vector<Expr>& by_run,
+                   const std::vector<std::size_t>& runs);
   Expr by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs,
               std::size_t at);
   void require_seen(const std::vector<std::size_t>& runs, std::size_t at,
@@ -161,7 +163,7 @@ class ProgramBuilder {
       bool answer;
     };
     std::vector<Step> steps;
-    std::set<std::tuple<Compare, Expr, Expr>> seen;
+    std::map<std::tuple<Compare, Expr, Expr>, bool> seen;  // questions and their answers
     std::size_t next = 0;  // the first guard of the run that was not looked at
   };
   std::vector<Way> ways_;  // by run

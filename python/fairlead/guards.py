@@ -123,9 +123,9 @@ class Guards:
                     self.crossed.append((outcome.run, there))
 
     def try_at(self, sizes: list[list[int]]) -> Any:
-        args, kwargs = self.call.with_tensors(self.tensors_at(sizes))
+        tensors = self.tensors_at(sizes)
         heavy = sum(math.prod(s) for s in sizes) > FAR_VOLUME
-        return self.session.run_cheaply(args, kwargs, self.probed.runs[0], heavy)
+        return self.session.run_cheaply(lambda: self.call.with_tensors(tensors), self.probed.runs[0], heavy)
 
     def symbol_ranges(self) -> list[tuple[int, int]]:
         return [self.fixes.range_of(self.probed, s) for s in self.probed.symbols]

@@ -16,6 +16,7 @@ import functools
 import itertools
 import math
 import os
+import sys
 import time
 from collections import deque
 from collections.abc import Callable
@@ -35,6 +36,7 @@ from fairlead.record.outside import outside_of
 from fairlead.record.outside import refusal as refusal_of
 from fairlead.record.session import Outcome, RecordingSession
 from fairlead.record.state import ModelState
+from fairlead.record.switches import tracing_switches
 from fairlead.runtime_check import OnnxSession, TensorValue, compare, difference, eager
 from fairlead.values import Variation, alone, variations
 
@@ -117,7 +119,7 @@ class Verification:
             near += setting.kind == "unseen" and not setting.far
             if not row["ok"] and setting.tamer is not None:
                 row = self.tamed(session, setting, row)
-            if not row["ok"] and self.is_excused(setting, row):
+            if not row["ok"] and (self.is_excused(setting, row) or self.is_of_tracing(session, setting)):
                 continue
             rows.append(row)
             if not row["ok"]:
@@ -374,6 +376,21 @@ class Verification:
         )
         return True
 
+    def is_of_tracing(self, session: OnnxSession, setting: Setting) -> bool:
+        """Whether the file computes what the model computes while it is traced: models ask torch.compiler, and only
+        leave out a mask where they are not traced, so that values like these change the one and not the other."""
+        if setting.variation is None:
+            return False
+        with tracing_switches():
+            row = self.check(session, setting)
+        if row is None or not row.get("ok"):
+            return False
+        self.contract.notes.append(
+            f"at {setting.words} the model computes something else when torch.compiler.is_compiling(); "
+            "the file has what it computes then"
+        )
+        return True
+
     def tamed(self, session: OnnxSession, setting: Setting, row: dict) -> dict:
         """The row of the same sizes with the example's integers, where it is the values of others that the file refuses
         aloud, or that lead elsewhere in a package's code; the contract says it. Else the row as it is."""
@@ -403,7 +420,7 @@ class Verification:
         is an assumption of the contract (an error with strict), with the values that lead elsewhere."""
         op, before, now = parted
         source = self.recording.core.source(self.probed.runs[0], op)
-        if not source or os.path.isabs(source):
+        if not is_published(source):
             return False
         words = setting.variation.words if setting.variation else setting.words
         what = (
@@ -532,6 +549,17 @@ class Verification:
             compared = len(self.draws.axes) < len(self.output_names)
             what = f"{what}; {self.draws.in_words()}" if compared else self.draws.in_words()
         return f"in {self.runtime} {where}" + (f" and at {unseen}" if unseen else "") + f": {what}"
+
+
+def is_published(source: str) -> bool:
+    """Whether a line is one of an installed package, or of the checkout of one: it has a version."""
+    file = source.rpartition(":")[0]
+    if not file or not os.path.isabs(file):
+        return bool(file)  # what follows site-packages
+    for name, module in list(sys.modules.items()):
+        if getattr(module, "__file__", None) == file:
+            return hasattr(sys.modules.get(name.partition(".")[0]), "__version__")
+    return False
 
 
 def first_line(error: Exception) -> str:

@@ -63,7 +63,7 @@ CarryId add_node(const Carry& node) {
 void add_guard(Compare compare, CarryId left, CarryId right, bool outcome) {
   if (left == kNoCarry || (right == kNoCarry && compare != Compare::kKey)) return;
   Run& run = sink->run();
-  if (run.guards.size() >= kMostGuards) return;
+  if (!sink->asks || run.guards.size() >= kMostGuards) return;
   Guard guard;
   guard.compare = compare;
   guard.outcome = outcome;
