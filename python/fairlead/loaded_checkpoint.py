@@ -105,9 +105,7 @@ def refuse_larger_than_files(checkpoint: Checkpoint, cls: Any) -> None:
     try:
         with torch.device("meta"):
             asked = sum(p.numel() for p in cls(copy.deepcopy(checkpoint.config)).parameters())
-    except (
-        Exception
-    ):  # not every class can be made without memory; then it is made with it, and says itself what is wrong
+    except Exception:  # not every class can be made without memory; then it says itself what is wrong
         return
     if asked > ELEMENTS_PER_BYTE * held + (1 << 24):
         raise InvalidInput(
