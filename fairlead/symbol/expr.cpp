@@ -66,6 +66,98 @@ void fail_zero_divisor(const char* where) {
               std::string("[") + where + "] Expected a divisor other than 0, got 0.");
 }
 
+struct Bounds {
+  std::int64_t least = INT64_MIN;
+  std::int64_t most = INT64_MAX;
+};
+
+// The ends of 64 bits stand for no bound, and what leaves them has none.
+[[nodiscard]] std::int64_t saturated(__int128 value) {
+  return value <= INT64_MIN   ? INT64_MIN
+         : value >= INT64_MAX ? INT64_MAX
+                              : static_cast<std::int64_t>(value);
+}
+
+[[nodiscard]] bool is_unbounded(const Bounds& b) {
+  return b.least == INT64_MIN || b.most == INT64_MAX;
+}
+
+[[nodiscard]] Bounds times(const Bounds& a, const Bounds& b) {
+  const auto by = [](std::int64_t x, std::int64_t y) { return static_cast<__int128>(x) * y; };
+  if (a.least >= 0 && b.least >= 0) {
+    const bool open = (a.most == INT64_MAX && b.most > 0) || (b.most == INT64_MAX && a.most > 0);
+    return {saturated(by(a.least, b.least)), open ? INT64_MAX : saturated(by(a.most, b.most))};
+  }
+  if (is_unbounded(a) || is_unbounded(b)) {
+    if (a.most <= 0 && b.least >= 0) return {INT64_MIN, saturated(by(a.most, b.least))};
+    if (b.most <= 0 && a.least >= 0) return {INT64_MIN, saturated(by(b.most, a.least))};
+    return {};
+  }
+  const auto ends = {by(a.least, b.least), by(a.least, b.most), by(a.most, b.least),
+                     by(a.most, b.most)};
+  return {saturated(std::min(ends)), saturated(std::max(ends))};
+}
+
+[[nodiscard]] Bounds bounds_of(Expr e) { return {e->least, e->most}; }
+
+[[nodiscard]] Bounds bounds_of(ExprKind kind, std::int64_t value, const std::vector<Expr>& args) {
+  switch (kind) {
+    case ExprKind::kConst:
+      return {value, value};
+    case ExprKind::kAdd: {
+      Bounds sum{0, 0};
+      for (Expr arg : args) {
+        const bool below = sum.least != INT64_MIN && arg->least != INT64_MIN;
+        const bool above = sum.most != INT64_MAX && arg->most != INT64_MAX;
+        sum.least = below ? saturated(static_cast<__int128>(sum.least) + arg->least) : INT64_MIN;
+        sum.most = above ? saturated(static_cast<__int128>(sum.most) + arg->most) : INT64_MAX;
+      }
+      return sum;
+    }
+    case ExprKind::kMul: {
+      Bounds product{1, 1};
+      for (Expr arg : args) product = times(product, bounds_of(arg));
+      return times(product, {value, value});
+    }
+    case ExprKind::kFloorDiv: {
+      const Bounds a = bounds_of(args[0]);
+      if (is_const(args[1]) && args[1]->value > 0) {
+        const std::int64_t by = args[1]->value;
+        return {a.least == INT64_MIN ? a.least : floor_divide(a.least, by, "floordiv"),
+                a.most == INT64_MAX ? a.most : floor_divide(a.most, by, "floordiv")};
+      }
+      // A divisor is taken to be other than 0.
+      return a.least >= 0 && args[1]->least >= 0 ? Bounds{0, a.most} : Bounds{};
+    }
+    case ExprKind::kMod: {
+      if (args[1]->least < 0) return {};
+      const std::int64_t most = args[1]->most == INT64_MAX ? INT64_MAX : args[1]->most - 1;
+      return {0, args[0]->least >= 0 ? std::min(most, args[0]->most) : most};
+    }
+    case ExprKind::kMax:
+    case ExprKind::kMin: {
+      Bounds found = bounds_of(args[0]);
+      for (Expr arg : args) {
+        const bool max = kind == ExprKind::kMax;
+        found.least = max ? std::max(found.least, arg->least) : std::min(found.least, arg->least);
+        found.most = max ? std::max(found.most, arg->most) : std::min(found.most, arg->most);
+      }
+      return found;
+    }
+    case ExprKind::kLess:
+    case ExprKind::kSame:
+      return {0, 1};
+    case ExprKind::kWhere:
+      return {std::min(args[1]->least, args[2]->least), std::max(args[1]->most, args[2]->most)};
+    case ExprKind::kBitLength:
+      return {0, 64};
+    case ExprKind::kPower2:
+      return {0, INT64_MAX};
+    default:
+      return {};
+  }
+}
+
 }  // namespace
 
 int compare_exprs(Expr a, Expr b) {
@@ -113,8 +205,10 @@ Expr ExprPool::intern(ExprKind kind, std::int64_t value, std::vector<Expr> args)
   }
   std::uint64_t weight = 1;
   for (Expr arg : args) weight += arg->weight;
+  const Bounds bounds = bounds_of(kind, value, args);
   nodes_.push_back({kind, value, std::move(args), static_cast<std::uint32_t>(nodes_.size()),
-                    static_cast<std::uint32_t>(std::min<std::uint64_t>(weight, UINT32_MAX))});
+                    static_cast<std::uint32_t>(std::min<std::uint64_t>(weight, UINT32_MAX)),
+                    bounds.least, bounds.most});
   index_.emplace(hash, &nodes_.back());
   return &nodes_.back();
 }
@@ -198,6 +292,8 @@ Expr ExprPool::product(std::span<const Expr> factors) {
 //  2. the first coefficient is made positive: a//k is -((-a + k - 1)//k)
 //  3. (g*a + c)//(g*k) is (a + c//g)//k
 //  4. (a//m + c)//k is (a + c*m)//(m*k); (a mod m)//k is 0 where m <= k
+//  5. a mod m is a - m*(a//m): where k divides m the quotient is pulled out, and of
+//     b - a//k, which is (k*b - a + k - 1)//k, the lighter form is taken
 Expr ExprPool::floordiv_constant(const std::vector<ExprTerm>& dividend, std::int64_t divisor) {
   std::vector<ExprTerm> whole;
   std::vector<ExprTerm> rest;
@@ -243,6 +339,20 @@ Expr ExprPool::floordiv_constant(const std::vector<ExprTerm>& dividend, std::int
         atom->args[1]->value <= divisor) {
       return from_terms(std::move(whole));
     }
+  }
+  for (const ExprTerm& term : rest) {
+    if (term.atoms.size() != 1 || term.atoms[0]->kind != ExprKind::kMod) continue;
+    Expr of = term.atoms[0]->args[0], by = term.atoms[0]->args[1];
+    if (!is_const(by) || by->value <= 0 || !divides(divisor, by->value)) continue;
+    const std::int64_t times = checked_mul(term.coefficient, by->value / divisor, "floordiv");
+    Expr without = sub(from_terms(rest), from_terms({term}));
+    without = add(without, mul(constant(term.coefficient), of));
+    Expr left = add(from_terms(whole), floordiv_constant(terms_of(without), divisor));
+    Expr plain = sub(left, mul(constant(times), floordiv(of, by)));
+    if (times != 1 || by->value != divisor) return plain;
+    Expr top = add(sub(mul(constant(divisor), left), of), constant(divisor - 1));
+    Expr joined = floordiv_constant(terms_of(top), divisor);
+    return joined->weight <= plain->weight ? joined : plain;
   }
   Expr inner = from_terms(std::move(rest));
   whole.push_back({1, {intern(ExprKind::kFloorDiv, 0, {inner, constant(divisor)})}});
@@ -352,7 +462,7 @@ Expr ExprPool::mod(Expr a, Expr b) {
   return is_const(rest, 0) ? rest : intern(ExprKind::kMod, 0, {rest, b});
 }
 
-// Flattened, without repetitions; of two arguments that differ by a constant one is enough, and
+// Flattened, without repetitions; of two arguments whose difference has one sign one is enough, and
 // max(a, min(a, b)) is a.
 Expr ExprPool::extremum(ExprKind kind, Expr a, Expr b) {
   std::vector<Expr> given;
@@ -364,16 +474,14 @@ Expr ExprPool::extremum(ExprKind kind, Expr a, Expr b) {
     }
   }
   std::vector<Expr> kept;
+  const auto wins = [&](Expr x, Expr y) {
+    const Expr apart = sub(x, y);
+    return kind == ExprKind::kMax ? apart->least >= 0 : apart->most <= 0;
+  };
   for (Expr e : given) {
-    bool redundant = false;
-    for (Expr& other : kept) {
-      Expr difference = sub(e, other);
-      if (!is_const(difference)) continue;
-      if ((difference->value > 0) == (kind == ExprKind::kMax)) other = e;
-      redundant = true;
-      break;
-    }
-    if (!redundant) kept.push_back(e);
+    if (std::any_of(kept.begin(), kept.end(), [&](Expr other) { return wins(other, e); })) continue;
+    std::erase_if(kept, [&](Expr other) { return wins(e, other); });
+    kept.push_back(e);
   }
   const std::vector<Expr> all = kept;
   std::erase_if(kept, [&](Expr e) {

@@ -40,7 +40,7 @@ enum class ExprKind : std::uint8_t {
   kMin,        // args: two or more, sorted
   kLess,       // args: two, integers or real numbers; 1 where the first is less, else 0
   kSame,       // args: two; 1 where they are equal, else 0
-  kWhere,      // args: three; the second where the first is not 0, else the third
+  kWhere,      // args: three; the second where the first is not 0, else the third; both may be real
   kBitLength,  // args: an integer; of its magnitude, as in Python
   kPower2,     // args: an integer; 2 to its power, 0 where that is negative
   // Integers from a real number: towards zero, down, up, to the nearest and then even.
@@ -58,6 +58,8 @@ enum class ExprKind : std::uint8_t {
   kRealPow,
   kSqrt,  // args: one
   kLog,   // args: one
+  kLog2,  // args: one
+  kExp,   // args: one
 };
 
 struct ExprNode {
@@ -66,10 +68,13 @@ struct ExprNode {
   std::vector<const ExprNode*> args;
   std::uint32_t id = 0;      // creation order within its pool
   std::uint32_t weight = 1;  // nodes of the whole expression, shared ones as often as they stand
+  // Bounds of an integer's value, whatever its symbols are; the ends of 64 bits are none.
+  std::int64_t least = INT64_MIN;
+  std::int64_t most = INT64_MAX;
 };
 
 // Beyond this an expression is no size that anyone would write: it is not worked with.
-inline constexpr std::uint32_t kHeaviest = 200;
+inline constexpr std::uint32_t kHeaviest = 1000;
 
 struct ExprTerm;  // expr_impl.h
 
@@ -119,7 +124,7 @@ class ExprPool {
 
   [[nodiscard]] Expr real(double value);
   [[nodiscard]] Expr to_real(Expr a);  // `a` itself where it is real
-  // kRealAdd to kRealPow of two, kSqrt and kLog of one (b is null).
+  // kRealAdd to kRealPow of two, kSqrt to kExp of one (b is null).
   [[nodiscard]] Expr real_op(ExprKind kind, Expr a, Expr b = nullptr);
   [[nodiscard]] Expr rounded(ExprKind kind, Expr real);  // kTrunc to kRound
   [[nodiscard]] bool is_real(Expr e) const;
@@ -135,6 +140,8 @@ class ExprPool {
                               std::span<const std::int64_t> values) const;  // of either kind
   // Every symbol replaced by what `map` (by SymbolId) says; a null entry keeps the symbol.
   [[nodiscard]] Expr substitute(Expr e, std::span<const Expr> map);
+  // Every occurrence of `part` replaced.
+  [[nodiscard]] Expr replaced(Expr e, Expr part, Expr by);
   [[nodiscard]] std::vector<SymbolId> symbols_of(Expr e) const;  // sorted, each once
 
   [[nodiscard]] std::string to_string(Expr e) const;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "fairlead/base/error.h"
 #include "fairlead/symbol/expr.h"
@@ -10,9 +11,13 @@
 namespace fairlead {
 namespace {
 
-void collect_symbols(Expr e, std::vector<SymbolId>& found) {
+// Beyond this weight shared parts are looked at once.
+constexpr std::uint32_t kLight = 64;
+
+void collect_symbols(Expr e, std::vector<SymbolId>& found, std::unordered_set<Expr>& seen) {
   if (e->kind == ExprKind::kSymbol) found.push_back(static_cast<SymbolId>(e->value));
-  for (Expr arg : e->args) collect_symbols(arg, found);
+  if (e->weight > kLight && !seen.insert(e).second) return;
+  for (Expr arg : e->args) collect_symbols(arg, found, seen);
 }
 
 [[noreturn]] void fail_divisor(const ExprPool& pool, Expr e) {
@@ -101,11 +106,30 @@ double ExprPool::evaluate_real(Expr e, std::span<const std::int64_t> values) con
       return static_cast<double>(evaluate(e->args[0], values));
     case ExprKind::kSqrt:
     case ExprKind::kLog:
+    case ExprKind::kLog2:
+    case ExprKind::kExp:
       return compute_real(e->kind, evaluate_real(e->args[0], values), 0);
+    case ExprKind::kWhere:
+      return evaluate_real(e->args[evaluate(e->args[0], values) != 0 ? 1 : 2], values);
     default:
       return compute_real(e->kind, evaluate_real(e->args[0], values),
                           evaluate_real(e->args[1], values));
   }
+}
+
+Expr ExprPool::replaced(Expr e, Expr part, Expr by) {
+  std::unordered_map<Expr, Expr> done;
+  const auto rebuild = [&](const auto& self, Expr from) -> Expr {
+    if (from == part) return by;
+    if (from->args.empty() || from->weight < part->weight) return from;
+    if (const auto known = done.find(from); known != done.end()) return known->second;
+    std::vector<Expr> args;
+    for (Expr arg : from->args) args.push_back(self(self, arg));
+    Expr result = args == from->args ? from : rebuilt(from, args);
+    done.emplace(from, result);
+    return result;
+  };
+  return rebuild(rebuild, e);
 }
 
 Expr ExprPool::substitute(Expr e, std::span<const Expr> map) {
@@ -129,7 +153,8 @@ Expr ExprPool::substitute(Expr e, std::span<const Expr> map) {
 
 std::vector<SymbolId> ExprPool::symbols_of(Expr e) const {
   std::vector<SymbolId> found;
-  collect_symbols(e, found);
+  std::unordered_set<Expr> seen;
+  collect_symbols(e, found, seen);
   std::sort(found.begin(), found.end());
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,15 +153,34 @@ def base_call(calls: list[Call]) -> Call:
     for call in calls:
         if all(t.numel() for t in call.tensors):
             return call
-    # A cache may hold parts that are still empty; they stay so. An argument of its own may not.
-    arguments = first.named
-    for name, tensor in zip(first.names, first.tensors, strict=True):
-        if not tensor.numel() and isinstance(arguments.get(name), torch.Tensor):
-            raise InvalidInput(
-                f"[export] Expected an example without empty tensors, got {name} of shape {list(tensor.shape)}. "
-                "Give an example in which every dimension is at least 1: other sizes are made from it."
-            )
-    return first
+    return first  # filled(), where the model accepts that
+
+
+def filled(call: Call) -> list[Call]:
+    """The call with a size of 3 for every argument's 0, and plain values in there: larger inputs are made from it. A
+    cache may hold parts that are still empty; they stay so. Then the same with 3 more of one other dimension, which may
+    be a sum (a mask over past and new tokens)."""
+    arguments = call.named
+    tensors = [
+        larger_than_empty(t) if not t.numel() and isinstance(arguments.get(name), torch.Tensor) else t
+        for name, t in zip(call.names, call.tensors, strict=True)
+    ]
+    calls = [with_other_tensors(call, tensors)]
+    for leaf, axis in [(k, a) for k, t in enumerate(call.tensors) for a in range(1, t.dim()) if t.numel()][:MOST_SUMS]:
+        sizes = list(tensors[leaf].shape)
+        sizes[axis] += 3
+        calls.append(with_other_tensors(call, [*tensors[:leaf], resized(tensors[leaf], sizes), *tensors[leaf + 1 :]]))
+    return calls
+
+
+MOST_SUMS = 16  # dimensions that are tried as sums with an empty one
+
+
+def larger_than_empty(tensor: torch.Tensor) -> torch.Tensor:
+    shape = [size or 3 for size in tensor.shape]
+    if not tensor.is_floating_point() and not tensor.is_complex():
+        return torch.ones(shape, dtype=tensor.dtype) if tensor.dtype is torch.bool else tensor.new_zeros(shape)
+    return torch.linspace(-1, 1, math.prod(shape)).reshape(shape).to(tensor.dtype)
 
 
 MISSING = "nothing"

@@ -14,14 +14,14 @@ import torch
 
 from fairlead import _core
 from fairlead.alone import alone
-from fairlead.boundaries import Boundaries, is_branch
+from fairlead.boundaries import Boundaries
 from fairlead.branches import Branches, ones_in, shown
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import AUTO, DYNAMIC, limit, requests
 from fairlead.exported_program import ProgramExport, check_tracer, is_program
 from fairlead.fixes import Fixes, places_of, reason_of
 from fairlead.guards import Guards
-from fairlead.inputs import Call, base_call, constants, normalise, resized
+from fairlead.inputs import Call, base_call, constants, filled, normalise, resized
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.record.control_flow import ControlFlow
 from fairlead.record.outside import refuse_outside
@@ -221,7 +221,7 @@ class _Export(Solving, Boundaries, Guards):
         with torch.random.fork_rng(devices=[]), self.folder() as folder:
             self.path = self.checked_path(self.path if self.final else f"{folder}/model{self.suffix}")
             calls = self.calls = normalise(self.model, self.inputs)
-            self.call = base_call(calls)
+            self.call = self.without_empty(base_call(calls))
             try:
                 return self.settled_run(calls, start)
             except _core.FairleadError as error:
@@ -272,7 +272,7 @@ class _Export(Solving, Boundaries, Guards):
     def learns_from(self, error: Exception) -> bool:
         """Whether something was learnt that makes another try worth it. What the user said is not changed."""
         if isinstance(error, _core.Unsupported):
-            return self.keeps_example(error)
+            return self.fixes_constants(error) or self.keeps_example(error)
         if not isinstance(error, (_core.Diverged, _core.Unsolved, _core.Discrepancy)):
             return False
         self.keeps_probed = self.several
@@ -284,6 +284,24 @@ class _Export(Solving, Boundaries, Guards):
         self.solved = None
         return True
 
+    def fixes_constants(self, error: Exception) -> bool:
+        """A number that the file can only hold as a constant follows sizes that vary: they are fixed, in every program,
+        unless the user asked for them."""
+        names = {name for row in error.details if row["kind"] == "must be constant" for name in row["values"]}
+        learnt = False
+        for job in self.branching.jobs if names and not self.options["strict"] else []:
+            symbols = {} if job.probed is None else {s.name: k for k, s in enumerate(job.probed.symbols)}
+            if not names <= set(symbols):
+                continue
+            asked = requests(job.call, self.options["dynamic_shapes"])
+            places = [place for name in names for place in places_of(job.probed, symbols[name])]
+            if any(asked[leaf][axis][0] == DYNAMIC for leaf, axis in places):
+                continue
+            fixed = [job.fixes.fix(job.probed, symbols[name], reason_of(error)) for name in names]
+            if any(fixed):
+                job.solved, job.keeps_probed, learnt = None, False, True
+        return learnt
+
     def keeps_example(self, error: Exception) -> bool:
         """A program that cannot be written, and is not the example's but that of larger sizes than its 1: those are
         left."""
@@ -293,6 +311,28 @@ class _Export(Solving, Boundaries, Guards):
         learnt = [self.fixes.fix(probed, k, reason_of(error)) for k in ones_in(probed, self.call.tensors)]
         self.solved, self.keeps_probed = None, False
         return any(learnt)
+
+    def without_empty(self, call: Call) -> Call:
+        """An example whose arguments are not empty, where the model accepts one; otherwise these sizes stay 0."""
+        if all(t.numel() for t in call.tensors):
+            return call
+        larger = filled(call)
+        text = ""
+        for other in larger:
+            state = ModelState(self.model)
+            args, kwargs = other.with_tensors([t.clone() for t in other.tensors])
+            try:
+                eager(self.model, args, kwargs)
+                return other
+            except Exception as error:  # whatever it is: the contract says it
+                text = text or (str(error).splitlines() or [type(error).__name__])[0]
+            finally:
+                state.restore()
+        for leaf, (given, other) in enumerate(zip(call.tensors, larger[0].tensors, strict=True)):
+            for axis in range(given.dim()):
+                if given.shape[axis] != other.shape[axis]:
+                    self.fixes.fixed[leaf, axis] = f"its size is 0, and at 3 the model raises {text}"
+        return call
 
     def runs_without_flags(self) -> bool:
         """Whether the model itself accepts the example: one that only works where it finds a mask to be all ones, and
@@ -372,6 +412,7 @@ class _Export(Solving, Boundaries, Guards):
             self.required, self.crossed = {}, []
             if self.session is None:
                 self.session = RecordingSession(self.model, self.rolls, self.flags)
+                self.session.numbers = self.keeps_numbers
             with self.progress.stage("probe", "probing which dimensions may vary"):
                 while True:
                     self.partings = []
@@ -447,7 +488,7 @@ class _Export(Solving, Boundaries, Guards):
             verification = Verification(
                 self.model, calls if job is self else job.calls, job.probed, self.input_names, self.solved.names,
                 contract, self.options["tolerance"], self.path if self.final else "", self.runtime, open_once,
-                self.options["allow_random"],
+                self.options["allow_random"], numbers=self.keeps_numbers,
             )  # fmt: skip
             if job is not self:
                 verification.unseen = BRANCH_SETTINGS
@@ -468,6 +509,7 @@ class _Export(Solving, Boundaries, Guards):
     runtime = "ONNX Runtime"
     several = True  # it may hold several programs, and choose by the sizes
     rolls = True  # Python loops over a size become loops of the file
+    keeps_numbers = True  # that forward returns are outputs of the file
     keep_writes = False  # what the model writes to inputs and buffers is part of the program
     made: dict[str, Any]  # fields of the result that `make` knows
 
@@ -597,7 +639,7 @@ class _Export(Solving, Boundaries, Guards):
                 {
                     "name": self.input_names[fixed.leaf], "axis": fixed.axis, "size": fixed.size,
                     "reason": self.fixes.fixed.get((fixed.leaf, fixed.axis), fixed.reason),
-                    "branches": (fixed.leaf, fixed.axis) in self.fixes.fixed or is_branch(fixed.reason),
+                    "branches": (fixed.leaf, fixed.axis) in self.fixes.fixed or fixed.branches,
                 }
             )  # fmt: skip
         fitted = [row for job in self.branching.jobs for row in job.solved.program.fitted]

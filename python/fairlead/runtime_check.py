@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from fairlead import _core
-from fairlead.leaves import get_leaf_tensors
+from fairlead.leaves import get_leaf_tensors, with_numbers
 from fairlead.record.session import DTYPES
 from fairlead.record.switches import here, without_fast_path
 
@@ -196,9 +196,11 @@ def same_kernels() -> Iterator[None]:
         yield
 
 
-def eager(model: torch.nn.Module, args: tuple, kwargs: dict) -> list[torch.Tensor]:
+def eager(model: torch.nn.Module, args: tuple, kwargs: dict, numbers: bool = False) -> list[torch.Tensor]:
+    """The tensors that the model returns, and with `numbers` those as well."""
     with torch.no_grad(), same_kernels():
-        outputs = get_leaf_tensors(model(*args, **kwargs)).values()
+        returned = model(*args, **kwargs)
+        outputs = get_leaf_tensors(with_numbers(returned) if numbers else returned).values()
         # A buffer that is returned is about to be put back as it was.
         held = {buffer.untyped_storage().data_ptr() for buffer in model.buffers()}
         return [t.clone() if t.untyped_storage().data_ptr() in held else t for t in outputs]

@@ -229,10 +229,18 @@ struct Built {
   const Built b = build(pool, random, symbols, values, depth - 1);
   const std::int64_t k = pick(9) + 1;
   const std::int64_t signed_k = pick(4) == 0 ? -k : k;
-  switch (pick(11)) {
+  switch (pick(12)) {
     case 0:
     case 1:
       return {pool.add(a.expr, b.expr), a.value + b.value};
+    case 10: {  // a choice by a remainder that stands in both of its sides
+      const std::int64_t by = pick(2) + 2, is = pick(2);
+      const Expr left = pool.mod(a.expr, pool.constant(by));
+      const std::int64_t rest = a.value - by * floor_of(a.value, by);
+      return {pool.where(pool.same(left, pool.constant(is)), pool.add(b.expr, left),
+                         pool.max(pool.sub(pool.constant(3), left), pool.constant(0))),
+              rest == is ? b.value + rest : std::max<std::int64_t>(3 - rest, 0)};
+    }
     case 2:
       return {pool.sub(a.expr, b.expr), a.value - b.value};
     case 3:
@@ -282,6 +290,22 @@ TEST_CASE("random expressions keep their value through normal form, text and sub
     }
   }
   CHECK(checked > 3000);
+}
+
+TEST_CASE("padding to as many windows as fit, written with a remainder, is a plain quotient") {
+  ExprPool pool;
+  Expr size = pool.symbol("n");
+  for (int layer = 0; layer < 5; ++layer) {  // a stride of 2 and a kernel of 3, as TensorFlow pads
+    const Expr two = pool.constant(2), rest = pool.mod(size, two);
+    const Expr odd = pool.max(pool.sub(pool.constant(3), rest), pool.constant(0));
+    const Expr padding = pool.where(pool.same(rest, pool.constant(0)), pool.constant(1), odd);
+    CHECK(padding == pool.add(rest, pool.constant(1)));
+    const Expr windows = pool.floordiv(pool.sub(pool.add(size, padding), pool.constant(3)), two);
+    size = pool.add(windows, pool.constant(1));
+  }
+  CHECK(pool.to_string(size) == "ceildiv(n, 32)");
+  CHECK(pool.to_string(pool.max(pool.mod(size, pool.constant(4)), pool.constant(-1))) ==
+        "(ceildiv(n, 32))%4");
 }
 
 TEST_CASE("numbers that went through floats compute as Python does") {

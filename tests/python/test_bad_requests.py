@@ -125,7 +125,6 @@ class Slots:
         ([X], "Expected a list of calls, each a tuple or a dict, got a Tensor in it."),
         ((), "Expected at least one tensor among the inputs, got none. Pass the model's tensors."),
         ((3,), "Expected at least one tensor among the inputs, got none."),
-        ((X[:0],), "Expected an example without empty tensors, got x of shape [0, 4]. Give an example in which every"),
         ([(X,), (X[0],)], "got x of float32[3, 4] in call 0 and of float32[4] in call 1. Export them separately."),
         (
             [(X, 1), (X, 2)],

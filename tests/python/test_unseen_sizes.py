@@ -240,3 +240,40 @@ def test_conjugated_tensors(tmp_path):
     pair = torch.complex(torch.randn(2, 3), torch.randn(2, 3))
     for fn, x in ((lambda z: z.conj(), pair), (lambda z: z * 2, pair.conj()), (lambda z: z.conj().imag, pair)):
         assert fairlead.export(Wrap(fn).eval(), (x,), tmp_path / "m.onnx").discrepancies
+
+
+class TensorFlowPadding(torch.nn.Module):
+    """Pads to as many windows as fit, by a remainder: MobileNet as it came from TensorFlow."""
+
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(torch.nn.Conv2d(2, 2, 3, 2) for _ in range(layers))
+
+    def forward(self, x):
+        for layer in self.layers:
+            pads = []
+            for size in (x.shape[-1], x.shape[-2]):
+                pad = max(3 - 2, 0) if size % 2 == 0 else max(3 - size % 2, 0)
+                pads += [pad // 2, pad - pad // 2]
+            x = layer(torch.nn.functional.pad(x, pads))
+        return x
+
+
+def test_padding_by_a_remainder_in_every_layer_is_exact(tmp_path):
+    result = fairlead.export(TensorFlowPadding(5).eval(), (torch.randn(2, 2, 64, 64),), f"{tmp_path}/model.onnx")
+    assert result.contract.outputs[0]["shape"][2:] == ["ceildiv(x_dim_2, 32)", "ceildiv(x_dim_3, 32)"]
+    model, run = exported(TensorFlowPadding(5), (torch.randn(2, 2, 64, 64),), f"{tmp_path}/model.onnx")
+    for sizes in [(1, 1), (33, 7), (40, 130), (97, 64)]:
+        x = torch.randn(1, 2, *sizes)
+        assert_same(run(x), model(x))
+
+
+def test_a_pooled_size_that_no_run_varied_is_no_constant(tmp_path):
+    """As large as the stride, and the same from 64 to 79 pixels."""
+    pools = torch.nn.Sequential(
+        torch.nn.AvgPool2d(4), *(torch.nn.MaxPool2d(3, 2, ceil_mode=True) for _ in range(3)), torch.nn.Conv2d(2, 2, 1)
+    )
+    model, run = exported(pools, (torch.randn(2, 2, 64, 64),), f"{tmp_path}/model.onnx")
+    for sizes in [(48, 64), (40, 64), (100, 33)]:
+        x = torch.randn(1, 2, *sizes)
+        assert_same(run(x), model(x))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairlead import _core
 from fairlead.alone import changed, forget, pass_on
-from fairlead.leaves import get_leaf_tensors
+from fairlead.caches import Kind, kind_of, remember_sizes
+from fairlead.leaves import get_leaf_tensors, with_numbers
 from fairlead.record.control_flow import register_rules
 from fairlead.record.indexing import CANONICAL
 from fairlead.record.light import Light, device_of, stays
@@ -86,6 +88,13 @@ def _item(session, func, args, kwargs):
     return session.core.read_result(func(*args, **kwargs or {}))
 
 
+def _layout(session, func, args, kwargs):
+    """Strides say whether a size is 1: a question about each."""
+    for size in session.core.shape_of(args[0]) or ():
+        bool(size == 1)
+    return func(*args, **kwargs or {})
+
+
 def _canonical(replacement):
     def call(session, func, args, kwargs):
         session.core.note_call(func, args, kwargs)
@@ -102,6 +111,8 @@ _WATCHED = {
     torch.Tensor.nelement: _count,
     torch.numel: _count,
     torch.Tensor.item: _item,
+    torch.Tensor.is_contiguous: _layout,
+    torch.Tensor.stride: _layout,
     torch.Tensor.device.__get__: device_of,
     torch.Tensor.to: stays,
     torch.Tensor.cpu: stays,
@@ -210,6 +221,7 @@ class RecordingSession:
         self.roll = roll
         self.flags = flags  # torch's "am I being traced" is yes
         self.carry = True  # sizes remember where they come from
+        self.numbers = False  # that forward returns are outputs, too
         self.weightless = Light(model)
         self.light: Light | None = None  # while a run goes without weights
         self.muted = False
@@ -251,17 +263,17 @@ class RecordingSession:
         self.add(func, args, None, out)
         return out
 
-    def run_cheaply(self, args: tuple, kwargs: dict, reference: int, heavy: bool) -> Outcome:
-        """Without weights where that saves something and works."""
+    def run_cheaply(self, call: Callable[[], tuple[tuple, dict]], reference: int, heavy: bool) -> Outcome:
+        """Without weights where that saves something and works. `call` makes the arguments: a run may change them."""
         if heavy or self.weightless.bytes > HEAVY:
             self.light = self.weightless
             try:
-                outcome = self.run(args, kwargs, reference)
+                outcome = self.run(*call(), reference)
             finally:
                 self.light = None
             if not outcome.error:
                 return outcome
-        return self.run(args, kwargs, reference)
+        return self.run(*call(), reference)
 
     @contextlib.contextmanager
     def modes(self):
@@ -273,17 +285,23 @@ class RecordingSession:
         inputs = list(get_leaf_tensors((list(args), kwargs)).values())
         core = self.core
         core.begin(inputs, reference, keep, self.roll, self.carry)
+        for value in (*args, *kwargs.values()):
+            if kind_of(value) is not Kind.NOT:
+                remember_sizes(value, core.size_of)
         hooks = changed(lambda: watched_modules(core), lambda *handles: [handle.remove() for handle in handles])
         try:
             try:
                 with recorded_threads(self.modes):
                     outputs = self.model(*args, **kwargs)
+                    if self.numbers:
+                        outputs = with_numbers(outputs)
             except _core.FairleadError:
                 raise
             except Exception as error:  # the model refused these sizes: whatever it raised is the answer
                 pass_on(error)
                 words = f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
                 return Outcome(error=words + place_of(error))
+            core.returned()
             leaves = list(get_leaf_tensors(outputs).values())
             run = core.end(leaves)
             if reference >= 0:

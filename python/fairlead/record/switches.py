@@ -65,6 +65,20 @@ class ByThread:
     def __hash__(self) -> int:
         return hash(bool(self))
 
+    def __index__(self) -> int:
+        return int(bool(self))
+
+    def __or__(self, other: Any) -> Any:
+        return bool(self) | other
+
+    def __and__(self, other: Any) -> Any:
+        return bool(self) & other
+
+    def __xor__(self, other: Any) -> Any:
+        return bool(self) ^ other
+
+    __ror__, __rand__, __rxor__ = __or__, __and__, __xor__  # libraries join it with flags of their own
+
     def __repr__(self) -> str:
         return repr(bool(self))
 

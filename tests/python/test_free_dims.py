@@ -1,0 +1,80 @@
+"""No dimension costs an export: what a file cannot hold free is fixed and said, and examples may have empty tensors."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from test_unseen_sizes import Wrap, assert_same, exported
+
+import fairlead
+
+
+def blurred(x):
+    """A filter for each channel, as image libraries write it."""
+    return F.conv2d(x, torch.ones(x.shape[1], 1, 3, 3) / 9, groups=x.shape[1])
+
+
+def blurred_flat(x):
+    batch, channels, height, width = x.shape
+    flat = x.reshape(1, batch * channels, height, width)
+    return F.conv2d(flat, torch.ones(batch * channels, 1, 3, 3), groups=batch * channels).reshape(batch, -1, width - 2)
+
+
+def shapes_of(fn, inputs, path, **options):
+    return fairlead.export(Wrap(fn).eval(), inputs, path, **options)
+
+
+def test_a_number_of_groups_fixes_the_channels(tmp_path):
+    result = shapes_of(blurred, (torch.randn(2, 3, 8, 9),), f"{tmp_path}/model.onnx")
+    (row,) = result.contract.fixed
+    assert (row["axis"], row["size"]) == (1, 3)
+    assert "argument 8 must be constant, it is args_0_dim_1" in row["reason"]
+    model, run = exported(blurred, (torch.randn(2, 3, 8, 9),), f"{tmp_path}/model.onnx")
+    for shape in [(1, 3, 3, 3), (5, 3, 20, 7)]:
+        x = torch.randn(shape)
+        assert_same(run(x), model(x))
+
+
+def test_a_product_fixes_both_of_its_sizes(tmp_path):
+    result = shapes_of(blurred_flat, (torch.randn(2, 3, 8, 9),), f"{tmp_path}/model.onnx")
+    assert [(row["axis"], row["size"]) for row in result.contract.fixed] == [(0, 2), (1, 3)]
+
+
+def test_a_dim_that_the_user_asked_for_is_not_fixed(tmp_path):
+    dims = ({0: torch.export.Dim.AUTO, 1: torch.export.Dim.DYNAMIC},)
+    with pytest.raises(fairlead.Unsupported, match="argument 8 must be constant, it is args_0_dim_1"):
+        shapes_of(blurred, (torch.randn(2, 3, 8, 9),), f"{tmp_path}/model.onnx", dynamic_shapes=dims)
+
+
+def with_past(past, mask, x):
+    keys = torch.cat([past, x], 1)
+    return (keys * mask[..., None]).cumsum(1)[:, -x.shape[1] :]
+
+
+def only_empty(x, y):
+    if x.shape[1]:
+        raise ValueError("x must be empty")
+    return torch.cat([x, y], 1) * 2
+
+
+EMPTY = {
+    "joined": (lambda x, y: torch.cat([x, y], 1) * 2, [(2, 0, 4), (2, 5, 4)], [(3, 7, 4), (3, 2, 4)]),
+    "summed over": (lambda x: x.sum(1), [(3, 0)], [(2, 5)]),
+    "a batch of none": (lambda x: x.sum(1), [(0, 3)], [(2, 5)]),
+    "a mask that is longer": (with_past, [(2, 0, 4), (2, 5), (2, 5, 4)], [(3, 6, 4), (3, 8), (3, 2, 4)]),
+    "refused otherwise": (only_empty, [(2, 0, 4), (2, 5, 4)], [(3, 0, 4), (3, 2, 4)]),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_an_example_may_have_an_empty_tensor(name, tmp_path):
+    fn, example, other = EMPTY[name]
+    model, run = exported(fn, tuple(torch.randn(s) for s in example), f"{tmp_path}/model.onnx")
+    for shapes in (example, other):
+        tensors = [torch.randn(s) for s in shapes]
+        assert_same(run(*tensors), model(*tensors))
+
+
+def test_a_size_that_stays_0_is_said(tmp_path):
+    result = shapes_of(only_empty, (torch.zeros(2, 0, 4), torch.randn(2, 5, 4)), f"{tmp_path}/model.onnx")
+    (row,) = result.contract.fixed
+    assert row["reason"] == "its size is 0, and at 3 the model raises x must be empty"
