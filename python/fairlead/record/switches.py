@@ -113,6 +113,9 @@ def tracing_switches(flags: bool = True) -> Iterator[None]:
         for flag in ("_is_compiling_flag", "_is_exporting_flag"):
             if flags and hasattr(torch.compiler, flag):
                 stack.enter_context(switched(torch.compiler, flag, lambda before: ByThread(True, before)))
+        for asks in ("is_compiling", "is_exporting"):
+            if hasattr(torch.compiler, asks):
+                stack.enter_context(switched(torch.compiler, asks, _as_bool))
         for module in (torch.nn.functional, torch.functional):
             for check in ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"):
                 if hasattr(module, check):
@@ -125,6 +128,15 @@ def tracing_switches(flags: bool = True) -> Iterator[None]:
         stack.enter_context(apply_patches("observe"))
         stack.enter_context(here())
         yield
+
+
+def _as_bool(before: Callable) -> Callable:
+    """Who asks is given a bool, which may be handed on to an operator."""
+
+    def ask() -> bool:
+        return bool(before())
+
+    return ask
 
 
 def _importing(before: Callable) -> Callable:
