@@ -266,6 +266,7 @@ META = "; a tensor on meta has no values: load the weights first"
 
 def resized(tensor: torch.Tensor, sizes: list[int]) -> torch.Tensor:
     """A copy of other sizes made of observed values: cut, tiled, or counted on where it counts (positions)."""
+    given = tensor
     for axis, size in enumerate(sizes):
         now = tensor.shape[axis]
         if size == now:
@@ -285,7 +286,8 @@ def resized(tensor: torch.Tensor, sizes: list[int]) -> torch.Tensor:
             repeats = [1] * tensor.dim()
             repeats[axis] = -(-size // now)
             tensor = tensor.repeat(repeats).narrow(axis, 0, size)
-    return tensor.clone()
+    # A plain copy would keep strides of what was cut off where a size is 1: models read them (stft).
+    return tensor.clone() if list(given.shape) == sizes else tensor.clone(memory_format=torch.contiguous_format)
 
 
 # Of the unsigned integers PyTorch computes with uint8 alone.

@@ -16,6 +16,7 @@ from fairlead.leaves import get_leaf_tensors
 from fairlead.record.control_flow import register_rules
 from fairlead.record.indexing import CANONICAL
 from fairlead.record.light import Light, device_of, stays
+from fairlead.record.memos import Memos
 from fairlead.record.operators import Kept, define, kept_functions
 from fairlead.record.state import ModelState
 from fairlead.record.switches import tracing_switches
@@ -214,6 +215,7 @@ class RecordingSession:
         self._stack = contextlib.ExitStack()
         self._entered = 0
         self.state = ModelState(model)
+        self.memos = Memos()
 
     def __enter__(self):
         self._entered += 1
@@ -259,6 +261,7 @@ class RecordingSession:
         """Runs the model once and records it. Errors of the model are an outcome, not an exception."""
         inputs = list(get_leaf_tensors((list(args), kwargs)).values())
         core = self.core
+        self.memos.forget()
         core.begin(inputs, reference, keep, self.roll, self.carry)
         modules = torch.nn.modules.module
         before = modules.register_module_forward_pre_hook(lambda module, _: core.enter(module))
@@ -288,4 +291,5 @@ class RecordingSession:
             before.remove()
             after.remove()
             core.abort()
+            self.memos.forget()
             self.state.restore()
