@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairlead import _core
 from fairlead.leaves import get_leaf_tensors
+from fairlead.record import einsum
 from fairlead.record.control_flow import register_rules
 from fairlead.record.indexing import CANONICAL
 from fairlead.record.light import Light, device_of, stays
@@ -94,8 +95,14 @@ def _canonical(replacement):
     return call
 
 
+def _einsum(session, func, args, kwargs):
+    return einsum.canonical(session, _Functions, func, args, kwargs)
+
+
 # Functions whose results remember where they come from, and those that have one form at every size.
 _WATCHED = {
+    torch.einsum: _einsum,
+    torch._C._VariableFunctions.einsum: _einsum,  # what it calls
     torch.Tensor.shape.__get__: _shape,
     torch.Tensor.size: _size,
     torch.Tensor.numel: _count,
