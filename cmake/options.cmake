@@ -18,6 +18,11 @@ function(fairlead_compile_options target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wconversion -Wno-sign-conversion
                                            $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
                                            $<$<BOOL:${FAIRLEAD_WERROR}>:-Werror>)
+  # A wheel does not depend on where it was built: messages name files within the repository.
+  if(DEFINED SKBUILD)
+    target_compile_options(${target} PRIVATE -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=
+                                             -ffile-prefix-map=${PROJECT_BINARY_DIR}/=)
+  endif()
   if(FAIRLEAD_SANITIZE)
     target_compile_options(${target} PRIVATE -fsanitize=address,undefined -fno-sanitize-recover=all
                                              -fno-omit-frame-pointer)

@@ -45,7 +45,7 @@ class Looker {
     }
     // Every way through many questions with two answers is more than can be tried: then those that
     // had one answer so far are asked alone.
-    constexpr std::ptrdiff_t kFew = 4;
+    constexpr std::ptrdiff_t kFew = 10;
     const bool few = std::count_if(program_.guards.begin(), program_.guards.end(),
                                    [](const ProgramGuard& g) { return g.both; }) <= kFew;
     for (const GuardPath& path : program_.paths) {
@@ -54,10 +54,12 @@ class Looker {
       for (const Step& step : path.steps) {
         const auto& seen = tree[way];
         const bool open =
-            few || (!program_.guards[step.guard].both && alone_.insert(step.guard).second);
+            few || (!program_.guards[step.guard].both && !alone_.contains(step.guard));
         if (open && !seen.contains({step.guard, !step.answer})) {
           const auto key = std::make_tuple(way, step.guard, step.answer);
+          const std::size_t known = found_.size();
           if (asked_.insert(key).second) look_behind(path, before, way, step);
+          if (found_.size() > known) alone_.insert(step.guard);
         }
         before.push_back(step);
         if (program_.guards[step.guard].both) way.emplace_back(step.guard, step.answer);
@@ -116,11 +118,17 @@ class Looker {
     other_ = {step.guard, !step.answer};
     base_.assign(path.setting.begin(),
                  path.setting.begin() + static_cast<std::ptrdiff_t>(symbols_.size()));
-    if (over.size() == 1) {
-      look_along(guard, *over.begin(), flip_.way.size() == 1);
-    } else {
-      look_across(guard, over);
+    const std::size_t known = found_.size();
+    if (over.size() == 1) look_along(guard, *over.begin(), flip_.way.size() == 1);
+    // What was asked before may have to be answered by the other sizes in it.
+    if (over.size() == 1 && found_.size() == known) {
+      for (const Step& step : before_) {
+        std::set<SymbolId> too;
+        (void)of_sizes(program_.guards[step.guard], too);
+        if (too.contains(*over.begin())) over.insert(too.begin(), too.end());
+      }
     }
+    if (over.size() > 1) look_across(guard, over);
   }
 
   [[nodiscard]] bool leads_there(const std::vector<std::int64_t>& values) const {
@@ -199,6 +207,14 @@ class Looker {
     }
     constants_in(guard.left, numbers);
     constants_in(guard.right, numbers);
+    for (const Step& step : before_) {
+      constants_in(program_.guards[step.guard].left, numbers);
+      constants_in(program_.guards[step.guard].right, numbers);
+    }
+    const std::set<std::int64_t> single = numbers;
+    for (const std::int64_t a : single) {
+      for (const std::int64_t b : {a - 1, a + 1, 2 * a}) numbers.insert(b);
+    }
     const auto within = [&](SymbolId s, std::int64_t v) {
       return v >= std::max<std::int64_t>(1, symbols_[s].min) && v <= symbols_[s].max;
     };

@@ -102,6 +102,7 @@ Staging::Staging(const std::string& target, std::string function)
   name_ = path.filename().string();
   parent_ = path.has_parent_path() ? path.parent_path().string() : ".";
   if (name_.empty()) fail_write(target_, EISDIR, function_);
+  refuse_special();
   made_in_ = must_be_inside(target_, parent_) ? target_ : parent_;
   remove_dead(made_in_, prefix_for(name_));
   try {
@@ -113,6 +114,16 @@ Staging::Staging(const std::string& target, std::string function)
 }
 
 Staging::~Staging() { discard(); }
+
+// A rename would put a file in the place of a device or a pipe: of /dev/null, for whoever may.
+void Staging::refuse_special() const {
+  struct stat found {};
+  if (::stat(target_.c_str(), &found) != 0 || S_ISREG(found.st_mode) || S_ISDIR(found.st_mode)) {
+    return;
+  }
+  throw Error(ErrorCode::kIo, "[" + function_ + "] Could not write '" + target_ +
+                                  "': it is a device, a pipe or a socket. Choose another name.");
+}
 
 void Staging::make_folder() {
   for (int k = 0; k < kTries; ++k) {

@@ -50,6 +50,7 @@ class Staging {
   void discard() noexcept;  // removes the folder; may be called twice
 
  private:
+  void refuse_special() const;
   void make_folder();
   [[nodiscard]] bool lock_folder();
 

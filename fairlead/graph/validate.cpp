@@ -204,9 +204,15 @@ class NodeCheck {
     }
   }
 
-  // Rule 2. The first argument is what the operator works on: a tensor where the schema says so.
+  // Rule 2. The first argument is what the operator works on: a tensor where the schema says so, or
+  // a number beside another tensor (1.0 // x).
   void check_arguments(const std::vector<Parameter>& parameters) {
     const auto& args = node_.args;
+    bool works_on_tensor = false;
+    for (std::size_t k = 0; k < std::min(args.size(), parameters.size()); ++k) {
+      works_on_tensor = works_on_tensor ||
+                        (parameters[k].letter == 'T' && args[k].kind == ArgKind::kValue);
+    }
     if (args.size() > parameters.size()) {
       fail("at most " + std::to_string(parameters.size()) + " arguments, got " +
            std::to_string(args.size()));
@@ -216,7 +222,7 @@ class NodeCheck {
         if (parameters[k].has_default) continue;
         fail(std::string(words_of(parameters[k].letter)) + at(k) + ", got none");
       }
-      const bool plain = k == 0 && parameters[k].letter == 'T' && args[k].kind != ArgKind::kValue;
+      const bool plain = k == 0 && parameters[k].letter == 'T' && !works_on_tensor;
       // A recorded reshape may have sizes that are tensors; what it makes is known without them.
       const bool sizes = k == 1 && node_.op == "aten.reshape.default" &&
                          args[k].kind == ArgKind::kList &&

@@ -177,6 +177,7 @@ class Lowering {
   // Sizes as tensors.
   Val size_scalar(Expr e, Dtype dtype = Dtype::kInt64);  // rank 0
   Val dim(Expr e);
+  Val divisor(Expr e);
   Val real(Expr e);  // a real expression in double, of one element as `dim` gives it
   Val shape_tensor(std::span<const Expr> shape);  // int64 [n]
 

@@ -47,21 +47,23 @@ void Lowering::check_values() {
   }
 }
 
-// A dimension that is a number of times a symbol: other sizes would be rounded down.
+// A dimension that is a number of times a symbol: other sizes would be rounded down. Programs that
+// were joined ask this of what is theirs alone themselves.
 void Lowering::check_steps() {
-  if (graph_.joined) return;
   for (std::size_t id = 0; id < graph_.symbol_sources.size(); ++id) {
     const SymbolSource& source = graph_.symbol_sources[id];
     if (source.value == kNoValue || source.divisor == 1 ||
         pool().symbols()[id].kind != SymbolKind::kSize) {
       continue;
     }
+    const Expr size_of = graph_.values[source.value].shape[source.axis];
+    const Expr symbol = pool().symbol(pool().symbols()[id].name);
+    if (size_of != pool().mul(symbol, pool().constant(source.divisor))) continue;
     const Val size = op("Shape", {value(source.value)},
                         {attr("start", source.axis), attr("end", source.axis + 1)});
     const std::string words = "axis " + std::to_string(source.axis) + " of " +
                               graph_.values[source.value].name + " is a multiple of " +
                               std::to_string(source.divisor);
-    const Expr size_of = graph_.values[source.value].shape[source.axis];
     stop_where(op("Mod", {size, ints({source.divisor})}), words, {size_of});
   }
 }

@@ -7,6 +7,7 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/graph/args.h"
+#include "fairlead/graph/places.h"
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/lowering.h"
 
@@ -65,13 +66,15 @@ Val Lowering::dim(Expr e) {
     }
     case ExprKind::kFloorDiv: {
       const Val a = dim(e->args[0]);
-      const Val b = dim(e->args[1]);
-      if (!p.may_be_negative(e->args[0])) return op("Div", {a, b});
+      const Val b = divisor(e->args[1]);
+      if (!p.may_be_negative(e->args[0]) && !p.may_be_negative(e->args[1])) {
+        return op("Div", {a, b});
+      }
       // Div rounds towards zero; Mod has the divisor's sign.
       return op("Div", {op("Sub", {a, op("Mod", {a, b})}), b});
     }
     case ExprKind::kMod:
-      return op("Mod", {dim(e->args[0]), dim(e->args[1])});
+      return op("Mod", {dim(e->args[0]), divisor(e->args[1])});
     case ExprKind::kMax:
     case ExprKind::kMin: {
       Inputs parts;
@@ -86,6 +89,7 @@ Val Lowering::dim(Expr e) {
       return cast(op(e->kind == ExprKind::kLess ? "Less" : "Equal", {a, b}), Dtype::kInt64);
     }
     case ExprKind::kWhere:
+      if (p.is_real(e)) return real(e);
       return op("Where", {cast(dim(e->args[0]), Dtype::kBool), dim(e->args[1]), dim(e->args[2])});
     case ExprKind::kBitLength: {
       // How many powers of two are not above it: exact, where a logarithm would round.
@@ -114,7 +118,15 @@ Val Lowering::dim(Expr e) {
   }
 }
 
+// A divisor that may be 0 on the side of a choice that is not taken ends the process there.
+Val Lowering::divisor(Expr e) {
+  const Val b = dim(e);
+  if (least_value(pool(), e) >= 1) return b;
+  return op("Where", {op("Equal", {b, ints({0})}), ints({1}), b});
+}
+
 Val Lowering::real(Expr e) {
+  const auto doubles = [&](double value) { return unsqueeze(scalar(value, Dtype::kFloat64), {0}); };
   const auto all = [&](const char* name) {
     Inputs parts;
     for (const Expr part : e->args) parts.push_back(real(part));
@@ -122,7 +134,7 @@ Val Lowering::real(Expr e) {
   };
   switch (e->kind) {
     case ExprKind::kReal:
-      return unsqueeze(scalar(std::bit_cast<double>(e->value), Dtype::kFloat64), {0});
+      return doubles(std::bit_cast<double>(e->value));
     case ExprKind::kSymbol:
       return symbol(static_cast<SymbolId>(e->value));
     case ExprKind::kToReal:
@@ -141,6 +153,17 @@ Val Lowering::real(Expr e) {
       return all("Sqrt");
     case ExprKind::kLog:
       return all("Log");
+    case ExprKind::kExp:
+      return all("Exp");
+    case ExprKind::kLog2: {
+      // A power of two has a whole logarithm, which the quotient of two would miss by its rounding.
+      const Val found = op("Div", {op("Log", {real(e->args[0])}), doubles(std::log(2.0))});
+      const Val near = op("Round", {found});
+      const Val apart = op("Abs", {op("Sub", {found, near})});
+      return op("Where", {op("Less", {apart, doubles(1e-12)}), near, found});
+    }
+    case ExprKind::kWhere:
+      return op("Where", {cast(dim(e->args[0]), Dtype::kBool), real(e->args[1]), real(e->args[2])});
     default:
       FAIRLEAD_CHECK(false, "unknown kind of expression");
   }

@@ -1,16 +1,9 @@
 // The summary's file access, element types and attribute texts.
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
 #include <cstdio>
 #include <limits>
-#include <system_error>
 
 #include "fairlead/base/dtype.h"
-#include "fairlead/base/error.h"
+#include "fairlead/files/mapped_file.h"
 #include "fairlead/onnx/proto_fields.h"
 #include "fairlead/onnx/reader.h"
 #include "fairlead/onnx/reader_impl.h"
@@ -41,48 +34,10 @@ constexpr ElemTypeRow kElemTypes[] = {
     {26, "int2", 2},
 };
 
-[[noreturn]] void fail_read(const std::string& path, int error_number) {
-  throw Error(ErrorCode::kIo, "[read_model_summary] Could not read '" + path +
-                                  "': " + std::generic_category().message(error_number) +
-                                  ". Check the path.");
-}
-
-// A read-only view of a file: the weights inside a model are never touched, so never loaded.
-class MappedFile {
- public:
-  explicit MappedFile(const std::string& path) {
-    const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0) fail_read(path, errno);
-    struct stat status {};
-    int reason = ::fstat(descriptor, &status) == 0 ? 0 : errno;
-    if (reason == 0 && S_ISDIR(status.st_mode)) reason = EISDIR;
-    if (reason == 0 && !S_ISREG(status.st_mode)) reason = EINVAL;
-    if (reason == 0 && status.st_size > 0) {
-      size_ = static_cast<std::size_t>(status.st_size);
-      data_ = ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-      if (data_ == MAP_FAILED) reason = errno;
-    }
-    ::close(descriptor);
-    if (reason != 0) fail_read(path, reason);
-  }
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
-  ~MappedFile() {
-    if (size_ > 0) ::munmap(data_, size_);
-  }
-  [[nodiscard]] std::span<const std::byte> bytes() const {
-    return {static_cast<const std::byte*>(data_), size_};
-  }
-
- private:
-  void* data_ = nullptr;
-  std::size_t size_ = 0;
-};
-
 }  // namespace
 
 ModelSummary read_model_summary(const std::string& path) {
-  const MappedFile file(path);
+  const MappedFile file(path, "read_model_summary", "Check the path.");
   return parse_model_summary(file.bytes(), path);
 }
 

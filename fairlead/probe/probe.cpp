@@ -2,6 +2,7 @@
 #include "fairlead/probe/probe.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 
 #include "fairlead/base/error.h"
@@ -11,32 +12,34 @@
 
 namespace fairlead {
 
-ProbeResult Prober::run() {
+Task<ProbeResult> Prober::run() {
   make_groups();
-  TrialResult example = attempt(base_, -1);
+  const TrialResult example = co_await attempt(base_, -1);
   if (!example.ok()) {
     throw Error(ErrorCode::kInvalidInput,
                 "[export] Expected an example call that the model accepts, but the model raised " +
                     example.reason + ". Check the inputs against the model's forward.");
   }
-  example_ = Clock::now() - start_;
+  example_ = example.seconds;
   first_ = reference_ = example.run;
   keep(base_, example.run);
   exploring_ =
       std::none_of(groups_.begin(), groups_.end(), [](const Group& g) { return g.required; });
-  leave_ones();
-  for (std::size_t g = 0; g < groups_.size(); ++g) explore(g);
-  for (std::size_t g = 0; g < groups_.size(); ++g) split(g);
+  co_await leave_ones();
+  for (std::size_t g = 0; g < groups_.size(); ++g) co_await explore(g);
+  for (std::size_t g = 0; g < groups_.size(); ++g) co_await split(g);
   exploring_ = false;
   drop_runs_of_fixed();
-  confirm();
+  co_await confirm();
   if (std::any_of(groups_.begin(), groups_.end(),
                   [](const Group& group) { return group.shrunk && !group.dynamic; })) {
     // Its own size is the one that counts: every run has to have it.
-    return Prober(request_, trial_, std::move(answers_), trials_).run();
+    Prober again(request_, trial_, std::move(answers_), trials_);
+    ProbeResult found = co_await again.run();
+    co_return found;
   }
   refuse_unmet();
-  return finish();
+  co_return finish();
 }
 
 void Prober::make_groups() {
@@ -47,6 +50,7 @@ void Prober::make_groups() {
       taken_.insert(base_[leaf][axis]);
       std::string key;
       if (asked.kind == DimRequest::Kind::kStatic) {
+        fixed_sizes_.insert(base_[leaf][axis]);
         continue;
       }
       if (!asked.name.empty()) {
@@ -135,26 +139,25 @@ bool Prober::contains(const std::vector<Place>& places, const Place& p) {
                      [&](const Place& q) { return p.leaf == q.leaf && p.axis == q.axis; });
 }
 
-TrialResult Prober::attempt(const Sizes& sizes, int reference) {
+Task<TrialResult> Prober::attempt(const Sizes& sizes, int reference) {
   // What was tried once has the same answer again.
   if (exploring_ && late() && !answers_.contains({reference, sizes})) {
     TrialResult none;
+    none.untried = true;
     none.reason = "not tried, because trying other sizes took too long";
-    return none;
+    co_return none;
   }
-  const auto [it, fresh] = answers_.try_emplace({reference, sizes});
-  if (fresh) {
-    ++trials_;
-    it->second = trial_(sizes, reference);
-  }
-  return it->second;
+  const auto known = answers_.find({reference, sizes});
+  if (known != answers_.end()) co_return known->second;
+  ++trials_;
+  const TrialResult result = co_await trial_(sizes, reference);
+  spent_ += result.seconds;
+  answers_.emplace(std::pair(reference, sizes), result);
+  co_return result;
 }
 
 // Not by the clock alone: a model that is slow at its own sizes is given more time.
-bool Prober::late() const {
-  const std::chrono::duration<double> elapsed = Clock::now() - start_ - 100 * example_;
-  return elapsed.count() > request_.patience;
-}
+bool Prober::late() const { return spent_ - 100 * example_ > request_.patience; }
 
 void Prober::keep(const Sizes& sizes, int run) {
   if (std::none_of(kept_.begin(), kept_.end(), [&](const Kept& k) { return k.run == run; })) {
@@ -201,37 +204,45 @@ std::int64_t Prober::down(const Group& group, std::int64_t from) {
   return prime_below(from, taken_);
 }
 
-bool Prober::moves(Group& group, std::int64_t size, std::string& reason) {
-  if (size <= 0 || !allowed(group, size)) return false;
+Task<bool> Prober::moves(Group& group, std::int64_t size, std::string& reason) {
+  if (size <= 0 || !allowed(group, size)) co_return false;
   Sizes sizes = base_;
   put(sizes, group, size);
   settle(sizes);
-  const TrialResult result = attempt(sizes, reference_);
+  const TrialResult result = co_await attempt(sizes, reference_);
   if (!result.ok()) {
     // What the model itself says about a size is worth more than where the programs parted.
-    if (reason.empty()) reason = result.reason;
+    if (reason.empty()) {
+      reason = result.reason;
+      said_ = why_of(result);
+    }
     parted_ = result.parted;
-    return false;
+    co_return false;
   }
   keep(sizes, result.run);
   taken_.insert(size);
   visible_ = visible_ || result.visible;
-  return true;
+  co_return true;
 }
 
-bool Prober::moves_either_way(Group& group, std::string& reason) {
+Task<bool> Prober::moves_either_way(Group& group, std::string& reason) {
   parted_ = false;
-  if (moves(group, up(group, group.base), reason)) return true;
+  if (co_await moves(group, up(group, group.base), reason)) co_return true;
   // A model that refuses larger sizes has a limit, and below it one program. One that executes
   // other operators there branches on the size: smaller sizes prove nothing, and the file could not
   // refuse.
-  if (parted_) return false;
-  std::string second;
-  if (moves(group, down(group, group.base), second)) {
+  if (parted_) co_return false;
+  std::string second = "the first counts";
+  if (co_await moves(group, down(group, group.base), second)) {
     group.only_down = true;
-    return true;
+    co_return true;
   }
-  return false;
+  co_return false;
+}
+
+FixedDim::Why Prober::why_of(const TrialResult& result) {
+  if (result.untried) return FixedDim::Why::kUntried;
+  return result.parted ? FixedDim::Why::kBranches : FixedDim::Why::kRefused;
 }
 
 void Prober::refuse_unmet() const {
@@ -250,7 +261,23 @@ void Prober::refuse_unmet() const {
 
 ProbeResult probe(const ProbeRequest& request, const Trial& trial) {
   FAIRLEAD_CHECK(!request.calls.empty(), "no call to probe from");
-  return Prober(request, trial).run();
+  const AskTrial asked = [&](const Sizes& sizes, int reference) -> Task<TrialResult> {
+    const auto start = std::chrono::steady_clock::now();
+    TrialResult result = trial(sizes, reference);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    result.seconds = took.count();
+    co_return result;
+  };
+  Task<ProbeResult> task = probing(request, asked);
+  task.start();  // nobody is waited for
+  return task.result();
+}
+
+Task<ProbeResult> probing(const ProbeRequest& request, const AskTrial& trial) {
+  FAIRLEAD_CHECK(!request.calls.empty(), "no call to probe from");
+  Prober prober(request, trial);
+  ProbeResult found = co_await prober.run();
+  co_return found;
 }
 
 }  // namespace fairlead

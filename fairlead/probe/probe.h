@@ -16,6 +16,7 @@
 //  4. Settings with every symbol changed at once confirm the whole; what fails there is fixed.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,11 +24,19 @@
 #include <string>
 #include <vector>
 
+#include "fairlead/base/task.h"
 #include "fairlead/symbol/expr.h"
 
 namespace fairlead {
 
 using Sizes = std::vector<std::vector<std::int64_t>>;  // by leaf, then axis
+
+// A dimension of an input.
+struct Place {
+  std::size_t leaf;
+  std::size_t axis;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
 
 // What the user said about a dimension.
 struct DimRequest {
@@ -56,15 +65,19 @@ struct ProbeRequest {
 };
 
 struct TrialResult {
-  int run = -1;         // the recorded run, where it worked
-  bool parted = false;  // it ran another program than the reference
-  bool visible = true;  // some number in the run differs from the reference
-  std::string reason;   // the model's error, or where the runs parted
+  int run = -1;          // the recorded run, where it worked
+  bool parted = false;   // it ran another program than the reference
+  bool untried = false;  // there was no time for it
+  bool visible = true;   // some number in the run differs from the reference
+  std::string reason;    // the model's error, or where the runs parted
+  double seconds = 0;    // that it took
   [[nodiscard]] bool ok() const { return run >= 0; }
 };
 
 // Runs the model at these sizes, compared with run `reference` unless it is -1.
 using Trial = std::function<TrialResult(const Sizes& sizes, int reference)>;
+// The same, asked of someone else.
+using AskTrial = std::function<Task<TrialResult>(const Sizes& sizes, int reference)>;
 
 struct ProbedSymbol {
   std::string name;
@@ -77,9 +90,18 @@ struct ProbedSymbol {
 };
 
 struct FixedDim {
+  enum class Why : std::uint8_t {
+    kRefused,   // the model raises at other sizes
+    kBranches,  // it executes other operators there
+    kZero,      // the size is 0
+    kOne,       // the size is 1, and no larger one was allowed
+    kAsked,     // the user said so
+    kUntried,   // there was no time to try
+  };
   std::size_t leaf;
   std::size_t axis;
   std::int64_t size;
+  Why why;
   std::string reason;
 };
 
@@ -101,6 +123,8 @@ struct ProbeResult {
 // Throws Error(kInvalidInput) where the example itself is refused, Error(kDiverged) where a
 // dimension that the user asked to be dynamic cannot be.
 [[nodiscard]] ProbeResult probe(const ProbeRequest& request, const Trial& trial);
+// The same, which stops where a trial does; both have to outlive it.
+[[nodiscard]] Task<ProbeResult> probing(const ProbeRequest& request, const AskTrial& trial);
 
 // Bounds a symbol after the fact: no setting for checking goes beyond `most`. False where no symbol
 // has this name. Throws Error(kInvalidInput) where it ran at a larger size already.

@@ -73,14 +73,16 @@ ProbeResult Prober::finish() {
       if (symbol_of[g] != nullptr) {
         result.shapes[p.leaf][p.axis] = symbol_of[g];
       } else {
-        result.fixed.push_back({p.leaf, p.axis, base_[p.leaf][p.axis], groups_[g].reason});
+        result.fixed.push_back(
+            {p.leaf, p.axis, base_[p.leaf][p.axis], groups_[g].why, groups_[g].reason});
       }
     }
   }
   for (std::size_t leaf = 0; leaf < base_.size(); ++leaf) {
     for (std::size_t axis = 0; axis < base_[leaf].size(); ++axis) {
       if (request_.leaves[leaf].requests[axis].kind == DimRequest::Kind::kStatic) {
-        result.fixed.push_back({leaf, axis, base_[leaf][axis], "dynamic_shapes says so"});
+        result.fixed.push_back(
+            {leaf, axis, base_[leaf][axis], FixedDim::Why::kAsked, "dynamic_shapes says so"});
       }
     }
   }

@@ -43,7 +43,7 @@ std::int64_t Prober::setting(const Group& group, std::size_t k,
   return std::clamp(size, std::max<std::int64_t>(1, group.min), group.max);
 }
 
-void Prober::confirm() {
+Task<void> Prober::confirm() {
   // Every symbol has been at three sizes by then; more would be told apart by nothing new.
   // Of settings 0 to 2 the last is even; exploring tried the first.
   const std::size_t settings = kept_.size() >= 4 ? 2 : 3;
@@ -60,26 +60,26 @@ void Prober::confirm() {
       put(sizes, groups_[g], size);
     }
     settle(sizes);
-    if (sizes == base_) return;
-    const TrialResult result = attempt(sizes, reference_);
+    if (sizes == base_) co_return;
+    const TrialResult result = co_await attempt(sizes, reference_);
     if (result.ok()) {
       keep(sizes, result.run);
     } else {
-      find_culprit(sizes, result.reason);
+      co_await find_culprit(sizes, result);
     }
   }
 }
 
 // The groups are moved to the failing setting one after the other; the one that breaks it is fixed,
 // or, where it broke at a larger size only, kept to smaller ones.
-void Prober::find_culprit(const Sizes& target, const std::string& reason) {
+Task<void> Prober::find_culprit(const Sizes& target, const TrialResult& failed) {
   Sizes sizes = base_;
   for (const std::size_t g : free_groups()) {
     Group& group = groups_[g];
     const std::int64_t before = size_in(sizes, group);
     put(sizes, group, size_in(target, group));
     settle(sizes);
-    const TrialResult result = attempt(sizes, reference_);
+    const TrialResult result = co_await attempt(sizes, reference_);
     if (result.ok()) {
       keep(sizes, result.run);
       continue;
@@ -88,7 +88,8 @@ void Prober::find_culprit(const Sizes& target, const std::string& reason) {
     settle(sizes);
     if (keep_above(group, size_in(target, group), result.parted)) continue;
     group.dynamic = false;
-    group.reason = result.reason.empty() ? reason : result.reason;
+    group.reason = result.reason.empty() ? failed.reason : result.reason;
+    group.why = why_of(result.reason.empty() ? failed : result);
     // Every run in which it moved is of no use any more.
     std::erase_if(kept_,
                   [&](const Kept& kept) { return size_in(kept.sizes, group) != group.base; });

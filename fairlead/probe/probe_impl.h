@@ -1,7 +1,6 @@
 // The prober: its groups and stages. Several sources serve it, one per concern.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -9,14 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "fairlead/base/task.h"
 #include "fairlead/probe/probe.h"
 
 namespace fairlead {
-
-struct Place {
-  std::size_t leaf;
-  std::size_t axis;
-};
 
 struct Group {
   std::vector<Place> places;
@@ -28,10 +23,11 @@ struct Group {
   std::int64_t min = 0;
   std::int64_t max = INT64_MAX;
   bool dynamic = false;
-  bool only_down = false;     // larger sizes are refused
-  bool other_above = false;   // larger sizes execute another program
-  bool other_below = false;   // sizes below `min` do
-  bool shrunk = false;        // the base was larger
+  bool only_down = false;    // larger sizes are refused
+  bool other_above = false;  // larger sizes execute another program
+  bool other_below = false;  // sizes below `min` do
+  bool shrunk = false;       // the base was larger
+  FixedDim::Why why = FixedDim::Why::kRefused;
   std::string reason;         // why it is fixed
   int sum_of[2] = {-1, -1};   // it is the sum of these groups; the second may be absent
   std::int64_t sum_more = 0;  // plus this
@@ -39,17 +35,16 @@ struct Group {
 
 class Prober {
  public:
-  Prober(const ProbeRequest& request, const Trial& trial)
+  Prober(const ProbeRequest& request, const AskTrial& trial)
       : request_(request), trial_(trial), base_(request.calls.front()) {}
 
-  ProbeResult run();
+  Task<ProbeResult> run();
 
  private:
-  using Clock = std::chrono::steady_clock;
   using Answers = std::map<std::pair<int, Sizes>, TrialResult>;
 
   // Once more with what was answered before, at the sizes of the example.
-  Prober(const ProbeRequest& request, const Trial& trial, Answers answers, std::size_t trials)
+  Prober(const ProbeRequest& request, const AskTrial& trial, Answers answers, std::size_t trials)
       : request_(request),
         trial_(trial),
         base_(request.calls.front()),
@@ -84,7 +79,7 @@ class Prober {
   [[nodiscard]] std::vector<std::vector<Place>> by_axis_and_rank(
       const std::vector<Place>& places) const;
   static bool contains(const std::vector<Place>& places, const Place& p);
-  TrialResult attempt(const Sizes& sizes, int reference);
+  Task<TrialResult> attempt(const Sizes& sizes, int reference);
   [[nodiscard]] bool late() const;
   static void put(Sizes& sizes, const Group& group, std::int64_t size);
   [[nodiscard]] std::int64_t size_in(const Sizes& sizes, const Group& group) const;
@@ -93,8 +88,10 @@ class Prober {
   [[nodiscard]] bool allowed(const Group& group, std::int64_t size) const;
   std::int64_t up(const Group& group, std::int64_t from);
   std::int64_t down(const Group& group, std::int64_t from);
-  bool moves(Group& group, std::int64_t size, std::string& reason);
-  bool moves_either_way(Group& group, std::string& reason);
+  Task<bool> moves(Group& group, std::int64_t size, std::string& reason);
+  Task<bool> moves_visibly(Group& group, std::int64_t size);
+  Task<bool> moves_either_way(Group& group, std::string& reason);
+  static FixedDim::Why why_of(const TrialResult& result);
   void refuse_unmet() const;
   void keep(const Sizes& sizes, int run);
   // Large sizes move by a share of themselves: (samples - 8) // 4 cannot be told from its
@@ -103,41 +100,43 @@ class Prober {
 
   // ---- stages 1 and 2: one group at a time ----------------------------------------------------
 
-  void leave_ones();
-  bool leave_one(std::size_t g, bool own_program, std::string& refusal);
-  void explore(std::size_t g);
-  bool explore_whole(std::size_t g, std::string& reason);
-  bool explore_parts(std::size_t g);
-  bool explore_multiples(std::size_t g);
-  bool explore_smaller(std::size_t g);
-  bool shrinks(Group& group);
-  void shrink_base(std::size_t g);
+  Task<void> leave_ones();
+  Task<bool> leave_one(std::size_t g, bool own_program, std::string& refusal);
+  Task<void> explore(std::size_t g);
+  Task<bool> explore_whole(std::size_t g, std::string& reason);
+  Task<bool> explore_parts(std::size_t g);
+  Task<bool> explore_multiples(std::size_t g);
+  Task<bool> explore_smaller(std::size_t g);
+  Task<bool> shrinks(Group& group);
+  Task<void> shrink_base(std::size_t g);
 
   // ---- sums -----------------------------------------------------------------------------------
 
   [[nodiscard]] std::vector<SumGuess> sums_with(std::size_t g) const;
+  [[nodiscard]] std::vector<SumGuess> sums_with_fixed(std::size_t g) const;
   void suppose(const SumGuess& guess, std::size_t g);
   void take_back(const SumGuess& guess);
   void set_sum(std::size_t s, int a, int b);
   void clear_sum(std::size_t s);
   [[nodiscard]] bool in_sum(std::size_t g) const;
-  bool explore_sums(std::size_t g);
+  Task<bool> explore_sums(std::size_t g, bool upward);
+  Task<bool> follows(Group& group, bool upward);
   void drop_runs_that_break(std::size_t s);
-  void split_sum(std::size_t s);
+  Task<void> split_sum(std::size_t s);
 
   // ---- stage 3: splitting ---------------------------------------------------------------------
 
-  Free free_alone(std::size_t g, const std::vector<Place>& places);
-  void split(std::size_t g);
-  bool separate(std::size_t g, const std::vector<Place>& places);
+  Task<Free> free_alone(std::size_t g, const std::vector<Place>& places);
+  Task<void> split(std::size_t g);
+  Task<bool> separate(std::size_t g, const std::vector<Place>& places);
   void drop_runs_of_fixed();
 
   // ---- stage 4: all at once -------------------------------------------------------------------
 
   [[nodiscard]] std::vector<std::size_t> free_groups() const;
   std::int64_t setting(const Group& group, std::size_t k, const std::set<std::int64_t>& used);
-  void confirm();
-  void find_culprit(const Sizes& target, const std::string& reason);
+  Task<void> confirm();
+  Task<void> find_culprit(const Sizes& target, const TrialResult& failed);
   bool keep_above(Group& group, std::int64_t failed, bool parted);
 
   // ---- the answer -----------------------------------------------------------------------------
@@ -145,22 +144,24 @@ class Prober {
   ProbeResult finish();
 
   const ProbeRequest& request_;
-  const Trial& trial_;
+  const AskTrial& trial_;
   Sizes base_;
   int reference_ = -1;  // the run at the base
   int first_ = -1;      // the run of this program nearest to the example
   std::vector<Group> groups_;
   std::set<std::int64_t> taken_;
+  std::set<std::int64_t> fixed_sizes_;  // of dimensions that are not asked about
   std::vector<Kept> kept_;
   std::size_t trials_ = 0;
   bool moved_base_ = false;
   bool parted_ = false;  // the last trial that failed ran another program
   bool visible_ = false;
-  bool supposed_rest_ = false;  // the last supposed sum left a rest behind
+  FixedDim::Why said_ = FixedDim::Why::kRefused;  // of the last reason that was kept
+  bool supposed_rest_ = false;                    // the last supposed sum left a rest behind
   bool may_shrink_ = true;
   bool exploring_ = false;
-  Clock::time_point start_ = Clock::now();
-  Clock::duration example_{};  // how long its run took
+  double spent_ = 0;    // seconds, on trials
+  double example_ = 0;  // on that of the example
   Answers answers_;
 };
 

@@ -8,50 +8,59 @@ namespace fairlead {
 // A part is free when it may be larger than the rest and also smaller: a mask that is too long may
 // go unnoticed, one that is too short does not. Sums follow the first place of their part, so both
 // orders of the places are tried where the group is part of a sum.
-Prober::Free Prober::free_alone(std::size_t g, const std::vector<Place>& places) {
+Task<Prober::Free> Prober::free_alone(std::size_t g, const std::vector<Place>& places) {
   const Group whole = groups_[g];
   Group part = whole;
   part.places = places;
   Group rest = whole;
   std::erase_if(rest.places, [&](const Place& p) { return contains(places, p); });
-  std::string ignored;
   const std::size_t before = kept_.size();
   const std::int64_t size = whole.unit > 1    ? whole.base + whole.unit
                             : whole.only_down ? down(whole, whole.base)
                                               : whole.base + 1 + step(whole.base);
-  // A part that no operator looks at (an input that is ignored) stays with its like.
-  const auto moves_visibly = [&](Group& group) {
-    visible_ = false;
-    return moves(group, size, ignored) && visible_;
-  };
-  for (const Free free : {Free::kAlone, Free::kWithSums}) {
+  constexpr Free kWays[] = {Free::kAlone, Free::kWithSums};
+  for (const Free free : kWays) {
     if (free == Free::kWithSums && !in_sum(g)) break;
     const Group& first = free == Free::kAlone ? rest : part;
     const Group& second = free == Free::kAlone ? part : rest;
     groups_[g].places = first.places;
     groups_[g].places.insert(groups_[g].places.end(), second.places.begin(), second.places.end());
     // The rest first: what is too short is refused early, what is too long runs to the end.
-    if (moves_visibly(rest) && moves_visibly(part)) return free;
+    bool moved = co_await moves_visibly(rest, size);
+    if (moved) moved = co_await moves_visibly(part, size);
+    if (moved) co_return free;
     kept_.resize(before);
   }
   groups_[g].places = whole.places;
-  return Free::kNo;
+  co_return Free::kNo;
 }
 
-void Prober::split(std::size_t g) {
-  if (!groups_[g].dynamic || groups_[g].pinned) return;
-  if (groups_[g].sum_of[0] >= 0) return split_sum(g);
+// A part that no operator looks at (an input that is ignored) stays with its like.
+Task<bool> Prober::moves_visibly(Group& group, std::int64_t size) {
+  visible_ = false;
+  std::string ignored;
+  const bool moved = co_await moves(group, size, ignored);
+  co_return moved&& visible_;
+}
+
+Task<void> Prober::split(std::size_t g) {
+  if (!groups_[g].dynamic || groups_[g].pinned) co_return;
+  if (groups_[g].sum_of[0] >= 0) {
+    co_await split_sum(g);
+    co_return;
+  }
   const auto axes = by_axis(groups_[g].places);
   auto parts = units(groups_[g]);
   if (axes.size() > 1 && axes.size() < parts.size()) {
-    for (std::size_t k = 1; k < axes.size(); ++k) (void)separate(g, axes[k]);
+    for (std::size_t k = 1; k < axes.size(); ++k) co_await separate(g, axes[k]);
     parts = units(groups_[g]);
   }
   bool changed = true;
   while (changed && parts.size() > 1) {
     changed = false;
     for (std::size_t k = 0; k < parts.size() && parts.size() > 1; ++k) {
-      if (!separate(g, parts[k])) continue;
+      const bool own = co_await separate(g, parts[k]);
+      if (!own) continue;
       parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(k));
       changed = true;
       break;
@@ -61,7 +70,8 @@ void Prober::split(std::size_t g) {
       for (std::size_t b = a + 1; b < parts.size() && !changed; ++b) {
         std::vector<Place> pair = parts[a];
         pair.insert(pair.end(), parts[b].begin(), parts[b].end());
-        if (!separate(g, pair)) continue;
+        const bool own = co_await separate(g, pair);
+        if (!own) continue;
         parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(b));
         parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(a));
         changed = true;
@@ -71,20 +81,20 @@ void Prober::split(std::size_t g) {
 }
 
 // Makes the places a group of their own where they are free.
-bool Prober::separate(std::size_t g, const std::vector<Place>& places) {
-  const Free free = free_alone(g, places);
-  if (free == Free::kNo) return false;
+Task<bool> Prober::separate(std::size_t g, const std::vector<Place>& places) {
+  const Free free = co_await free_alone(g, places);
+  if (free == Free::kNo) co_return false;
   Group part = groups_[g];
   part.places = places;
   std::erase_if(groups_[g].places, [&](const Place& p) { return contains(places, p); });
   groups_.push_back(std::move(part));
-  if (free == Free::kAlone) return true;
+  if (free == Free::kAlone) co_return true;
   for (Group& sum : groups_) {
     for (int& of : sum.sum_of) {
       if (of == static_cast<int>(g)) of = static_cast<int>(groups_.size()) - 1;
     }
   }
-  return true;
+  co_return true;
 }
 
 // A dimension that left its size of 1 and is fixed after all has one size in every run.

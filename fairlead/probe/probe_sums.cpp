@@ -24,6 +24,22 @@ std::vector<Prober::SumGuess> Prober::sums_with(std::size_t g) const {
   return whole;
 }
 
+// As large as the group and a dimension that does not vary: a mask as long as the past and the one
+// token of a program for one token.
+std::vector<Prober::SumGuess> Prober::sums_with_fixed(std::size_t g) const {
+  std::vector<SumGuess> whole, parts;
+  for (std::size_t s = 0; s < groups_.size(); ++s) {
+    if (s == g || groups_[s].sum_of[0] >= 0 || in_sum(s)) continue;
+    if (!fixed_sizes_.contains(groups_[s].base - groups_[g].base)) continue;
+    whole.push_back({s, -1, groups_[s].places});
+    const auto alike = by_axis_and_rank(groups_[s].places);
+    if (groups_[s].pinned || alike.size() < 2) continue;
+    for (const auto& places : alike) parts.push_back({s, -1, places});
+  }
+  whole.insert(whole.end(), parts.begin(), parts.end());
+  return whole;
+}
+
 // The places of the group that are not in the sum become a group at the end of the list.
 void Prober::suppose(const SumGuess& guess, std::size_t g) {
   if (guess.places.size() < groups_[guess.sum].places.size()) {
@@ -66,7 +82,7 @@ bool Prober::in_sum(std::size_t g) const {
   });
 }
 
-bool Prober::explore_sums(std::size_t g) {
+Task<bool> Prober::explore_sums(std::size_t g, bool upward) {
   std::string ignored;
   // A sum that is known already, whose other part turned out to be this group and not its namesake.
   for (Group& sum : groups_) {
@@ -76,27 +92,45 @@ bool Prober::explore_sums(std::size_t g) {
       if (groups_[part].base != groups_[g].base) continue;
       const int before = part;
       part = static_cast<int>(g);
-      if (moves_either_way(groups_[g], ignored)) return true;
+      if (co_await follows(groups_[g], upward)) co_return true;
       part = before;
     }
   }
-  for (const SumGuess& guess : sums_with(g)) {
-    const auto [s, t, places] = guess;
+  std::vector<SumGuess> guesses = sums_with(g);
+  const std::vector<SumGuess> more = sums_with_fixed(g);
+  guesses.insert(guesses.end(), more.begin(), more.end());
+  for (const SumGuess& guess : guesses) {
+    const std::size_t s = guess.sum;
+    const int t = guess.other;
     const std::size_t mark = kept_.size();
     const bool was_dynamic = groups_[s].dynamic;
     suppose(guess, g);
     // A part that moved alone before must move with the sum as well.
-    if (moves_either_way(groups_[g], ignored) &&
-        (t < 0 || !groups_[t].dynamic || moves_either_way(groups_[t], ignored))) {
+    bool moved = co_await follows(groups_[g], upward);
+    if (moved && t >= 0 && groups_[t].dynamic) {
+      moved = co_await moves_either_way(groups_[t], ignored);
+    }
+    if (moved) {
       groups_[s].dynamic = true;
       drop_runs_that_break(s);
-      return true;
+      co_return true;
     }
     kept_.resize(mark);
     take_back(guess);
     groups_[s].dynamic = was_dynamic;
   }
-  return false;
+  co_return false;
+}
+
+Task<bool> Prober::follows(Group& group, bool upward) {
+  std::string ignored;
+  bool moved = false;
+  if (upward) {
+    moved = co_await moves(group, up(group, group.base), ignored);
+  } else {
+    moved = co_await moves_either_way(group, ignored);
+  }
+  co_return moved;
 }
 
 // Runs in which the sum did not hold say nothing about the symbols that remain.
@@ -107,8 +141,9 @@ void Prober::drop_runs_that_break(std::size_t s) {
 }
 
 // Places that are as large as a sum by chance only move alone, and the sum moves without them.
-void Prober::split_sum(std::size_t s) {
-  for (const auto& parts : {by_axis(groups_[s].places), units(groups_[s])}) {
+Task<void> Prober::split_sum(std::size_t s) {
+  const std::vector<std::vector<Place>> ways[] = {by_axis(groups_[s].places), units(groups_[s])};
+  for (const auto& parts : ways) {
     for (const auto& places : parts) {
       const Group before = groups_[s];
       const std::size_t mark = kept_.size();
@@ -124,8 +159,10 @@ void Prober::split_sum(std::size_t s) {
       Group of = groups_[before.sum_of[0]];
       std::string ignored;
       visible_ = false;
-      if (moves(part, up(part, part.base), ignored) && visible_ &&
-          moves(of, up(of, of.base), ignored)) {
+      bool moved = co_await moves(part, up(part, part.base), ignored);
+      moved = moved && visible_;
+      if (moved) moved = co_await moves(of, up(of, of.base), ignored);
+      if (moved) {
         groups_.push_back(std::move(part));
       } else {
         groups_[s].places = before.places;

@@ -155,17 +155,20 @@ std::vector<std::vector<std::int64_t>> far_settings(const ProbeResult& result, s
   std::vector<std::vector<std::int64_t>> settings;
   if (result.runs.empty()) return settings;
   const std::vector<std::int64_t>& base = result.runs[0].values;
-  for (std::size_t k = 0; k < result.symbols.size(); ++k) {
-    const ProbedSymbol& symbol = result.symbols[k];
-    std::set<std::int64_t> seen(symbol.tried.begin(), symbol.tried.end());
-    std::size_t count = 0;
-    for (const std::int64_t size :
-         {std::int64_t{100}, std::int64_t{1}, std::int64_t{64}, std::int64_t{257}, 2 * base[k],
-          base[k] * 3 / 5, std::int64_t{2}, std::int64_t{8}, std::int64_t{16}, std::int64_t{128},
-          std::int64_t{1024}}) {
+  std::vector<std::set<std::int64_t>> seen;
+  for (const ProbedSymbol& symbol : result.symbols) {
+    seen.emplace_back(symbol.tried.begin(), symbol.tried.end());
+  }
+  // Every symbol in turn: whoever stops early has looked at all of them. Twice the base and three
+  // fifths of it are written as 0 and -1.
+  std::vector<std::size_t> count(seen.size(), 0);
+  for (const std::int64_t named : {100, 1024, 1, 64, 257, 0, -1, 2, 8, 16, 128}) {
+    for (std::size_t k = 0; k < result.symbols.size(); ++k) {
+      const ProbedSymbol& symbol = result.symbols[k];
+      const std::int64_t size = named == 0 ? 2 * base[k] : named < 0 ? base[k] * 3 / 5 : named;
       if (size < std::max<std::int64_t>(1, symbol.min) || size > symbol.max) continue;
-      if (count == each || !seen.insert(size).second) continue;
-      ++count;
+      if (count[k] == each || !seen[k].insert(size).second) continue;
+      ++count[k];
       settings.push_back(base);
       settings.back()[k] = size;
     }

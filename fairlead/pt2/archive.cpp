@@ -16,9 +16,9 @@
 #include <bit>
 
 #include "fairlead/base/error.h"
+#include "fairlead/files/mapped_file.h"
 #include "fairlead/pt2/import.h"
 #include "fairlead/pt2/import_impl.h"
-#include "fairlead/pt2/mapped_file.h"
 #include "fairlead/pt2/zip.h"
 
 namespace fairlead::pt2 {
@@ -269,7 +269,8 @@ Imported read_pt2(std::span<const std::byte> archive, std::string_view where) {
 }
 
 Imported read_pt2(const std::string& path) {
-  const auto file = std::make_shared<const MappedFile>(path);
+  const auto file = std::make_shared<const MappedFile>(
+      path, "pt2", "Give the name of a file that torch.export.save wrote.");
   Imported imported = read_pt2(file->bytes(), path);
   imported.file = file;
   return imported;

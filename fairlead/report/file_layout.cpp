@@ -4,9 +4,20 @@
 #include <set>
 #include <tuple>
 
+#include "fairlead/base/bytes.h"
 #include "fairlead/report/file_report_impl.h"
 
 namespace fairlead::report {
+namespace {
+
+// A report says nothing about files elsewhere on the machine, not even how large they are.
+bool lies_inside(const std::string& name) {
+  const std::filesystem::path path(name);
+  return path.is_relative() &&
+         std::none_of(path.begin(), path.end(), [](const auto& part) { return part == ".."; });
+}
+
+}  // namespace
 
 void add_layout(const onnx::ModelSummary& summary, const std::string& path, FileReport& report) {
   using Key = std::tuple<std::string, std::string, std::vector<std::int64_t>, std::string>;
@@ -26,13 +37,13 @@ void add_layout(const onnx::ModelSummary& summary, const std::string& path, File
     } else {
       group.pattern = pattern_of(tensor.name);
     }
-    group.bytes += tensor.bytes;
-    dtypes[tensor.dtype] += tensor.bytes;
+    add_bytes(group.bytes, tensor.bytes);
+    add_bytes(dtypes[tensor.dtype], tensor.bytes);
     FileRow& row = files[file];
     ++row.tensors;
     const bool first =
         !tensor.external || places.insert({file, tensor.offset, tensor.bytes}).second;
-    (first ? row.tensor_bytes : row.shared_bytes) += tensor.bytes;
+    add_bytes(first ? row.tensor_bytes : row.shared_bytes, tensor.bytes);
   }
   for (auto& [key, group] : groups) report.tensors.push_back(std::move(group));
   std::stable_sort(report.tensors.begin(), report.tensors.end(),
@@ -48,8 +59,9 @@ void add_layout(const onnx::ModelSummary& summary, const std::string& path, File
       row.bytes = summary.file_bytes;
     } else {
       std::error_code error;
-      const std::uintmax_t bytes = std::filesystem::file_size(folder / name, error);
-      row.missing = static_cast<bool>(error);
+      const std::uintmax_t bytes =
+          lies_inside(name) ? std::filesystem::file_size(folder / name, error) : 0;
+      row.missing = error || !lies_inside(name);
       row.bytes = row.missing ? 0 : static_cast<std::int64_t>(bytes);
     }
     report.files.push_back(std::move(row));

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "fairlead/base/bytes.h"
 #include "fairlead/report/file_report_impl.h"
 
 namespace fairlead::report {
@@ -113,8 +114,8 @@ class Reporter {
     for (const std::string& input : node.inputs) {
       const auto weight = weights_.find(input);
       if (weight == weights_.end()) continue;
-      module.weight_bytes += weight->second;
-      kind.weight_bytes += weight->second;
+      add_bytes(module.weight_bytes, weight->second);
+      add_bytes(kind.weight_bytes, weight->second);
       weights_.erase(weight);  // counted where it is used first
     }
   }
@@ -125,7 +126,7 @@ class Reporter {
       const ModuleRow& row = report_.modules[k];
       ModuleRow& parent = report_.modules[static_cast<std::size_t>(row.parent)];
       parent.operators += row.operators;
-      parent.weight_bytes += row.weight_bytes;
+      add_bytes(parent.weight_bytes, row.weight_bytes);
     }
     for (const auto& [name, modules] : operators_) {
       OperatorKind row{name, 0, counts(modules)};

@@ -2,6 +2,7 @@
 //  1. A result is alive from the node that makes it to the last node that reads it.
 //  2. Inputs are alive from the start, outputs to the end.
 //  3. Results of subgraphs are not counted; what subgraphs read from outside is.
+#include <limits>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -56,6 +57,14 @@ class Sizes {
   std::unordered_map<std::string, std::optional<std::int64_t>> known_;
 };
 
+// A file may name more bytes than 64 bits can count.
+__extension__ using Wide = __int128;
+
+std::int64_t clamped(Wide bytes) {
+  constexpr Wide kMax = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(bytes > kMax ? kMax : bytes);
+}
+
 }  // namespace
 
 PeakMemory peak_memory(const onnx::ModelSummary& summary,
@@ -74,16 +83,16 @@ PeakMemory peak_memory(const onnx::ModelSummary& summary,
   }
   for (const onnx::ValueSummary& value : summary.outputs) last[value.name] = summary.nodes.size();
 
-  std::int64_t alive = 0;
+  Wide alive = 0;
   for (const onnx::ValueSummary& value : summary.inputs) {
     const auto it = bytes.find(value.name);
     it == bytes.end() ? void(++peak.unknown) : void(alive += it->second);
   }
-  peak.inputs = peak.bytes = alive;
+  peak.inputs = peak.bytes = clamped(alive);
   std::unordered_set<std::string> made;
   for (std::size_t k = 0; k < summary.nodes.size(); ++k) {
     const onnx::NodeSummary& node = summary.nodes[k];
-    std::int64_t unread = 0;
+    Wide unread = 0;
     if (node.depth == 0) {
       for (const std::string& name : node.outputs) {
         if (name.empty()) continue;
@@ -98,7 +107,7 @@ PeakMemory peak_memory(const onnx::ModelSummary& summary,
       }
     }
     if (alive > peak.bytes) {
-      peak.bytes = alive;
+      peak.bytes = clamped(alive);
       peak.node = static_cast<std::int64_t>(k);
     }
     alive -= unread;

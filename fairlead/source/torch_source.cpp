@@ -329,6 +329,10 @@ std::string TorchWriter::operation(Expr e) {
       return "torch.sym_sqrt(" + size(e->args[0]) + ")";
     case ExprKind::kLog:
       return "torch._sym_log2(" + size(e->args[0]) + ") * 0.6931471805599453";
+    case ExprKind::kLog2:
+      return "torch._sym_log2(" + size(e->args[0]) + ")";
+    case ExprKind::kExp:
+      return "2.718281828459045 ** " + size(e->args[0]);
   }
   return {};
 }

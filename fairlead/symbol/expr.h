@@ -40,7 +40,7 @@ enum class ExprKind : std::uint8_t {
   kMin,        // args: two or more, sorted
   kLess,       // args: two, integers or real numbers; 1 where the first is less, else 0
   kSame,       // args: two; 1 where they are equal, else 0
-  kWhere,      // args: three; the second where the first is not 0, else the third
+  kWhere,      // args: three; the second where the first is not 0, else the third; both may be real
   kBitLength,  // args: an integer; of its magnitude, as in Python
   kPower2,     // args: an integer; 2 to its power, 0 where that is negative
   // Integers from a real number: towards zero, down, up, to the nearest and then even.
@@ -58,6 +58,8 @@ enum class ExprKind : std::uint8_t {
   kRealPow,
   kSqrt,  // args: one
   kLog,   // args: one
+  kLog2,  // args: one
+  kExp,   // args: one
 };
 
 struct ExprNode {
@@ -122,7 +124,7 @@ class ExprPool {
 
   [[nodiscard]] Expr real(double value);
   [[nodiscard]] Expr to_real(Expr a);  // `a` itself where it is real
-  // kRealAdd to kRealPow of two, kSqrt and kLog of one (b is null).
+  // kRealAdd to kRealPow of two, kSqrt to kExp of one (b is null).
   [[nodiscard]] Expr real_op(ExprKind kind, Expr a, Expr b = nullptr);
   [[nodiscard]] Expr rounded(ExprKind kind, Expr real);  // kTrunc to kRound
   [[nodiscard]] bool is_real(Expr e) const;

@@ -106,7 +106,11 @@ double ExprPool::evaluate_real(Expr e, std::span<const std::int64_t> values) con
       return static_cast<double>(evaluate(e->args[0], values));
     case ExprKind::kSqrt:
     case ExprKind::kLog:
+    case ExprKind::kLog2:
+    case ExprKind::kExp:
       return compute_real(e->kind, evaluate_real(e->args[0], values), 0);
+    case ExprKind::kWhere:
+      return evaluate_real(e->args[evaluate(e->args[0], values) != 0 ? 1 : 2], values);
     default:
       return compute_real(e->kind, evaluate_real(e->args[0], values),
                           evaluate_real(e->args[1], values));

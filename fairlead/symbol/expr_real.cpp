@@ -25,6 +25,10 @@ double compute_real(ExprKind kind, double a, double b) {
       return std::sqrt(a);
     case ExprKind::kLog:
       return std::log(a);
+    case ExprKind::kLog2:
+      return std::log2(a);
+    case ExprKind::kExp:
+      return std::exp(a);
     default:
       FAIRLEAD_CHECK(false, "no operation on real numbers");
   }
@@ -43,6 +47,7 @@ bool ExprPool::is_real(Expr e) const {
   if (e->kind == ExprKind::kSymbol) {
     return symbols_[static_cast<std::size_t>(e->value)].kind == SymbolKind::kReadReal;
   }
+  if (e->kind == ExprKind::kWhere) return is_real(e->args[1]);
   return e->kind >= ExprKind::kReal;
 }
 
@@ -73,7 +78,10 @@ bool ExprPool::may_be_negative(Expr e) const {
       return !(std::bit_cast<double>(e->value) >= 0);
     case ExprKind::kRealSub:
     case ExprKind::kLog:
+    case ExprKind::kLog2:
       return true;
+    case ExprKind::kExp:
+      return false;
     default:
       break;
   }
@@ -101,6 +109,10 @@ Expr ExprPool::same(Expr a, Expr b) {
 // other in `no`: where(n % 2 == 0, 1, 3 - n % 2) is n % 2 + 1.
 Expr ExprPool::where(Expr flag, Expr yes, Expr no) {
   if (yes == no) return yes;
+  if (is_real(yes) != is_real(no)) {
+    yes = to_real(yes);
+    no = to_real(no);
+  }
   if (is_const(flag)) return flag->value != 0 ? yes : no;
   const bool asks = flag->kind == ExprKind::kSame && !is_real(yes) && !is_real(no);
   if (asks && !is_real(flag->args[0]) && is_const(flag->args[1])) {
@@ -185,6 +197,14 @@ Expr ExprPool::rounded(ExprKind kind, Expr a) {
       if (kind == ExprKind::kFloor) return floordiv(top, bottom);
       if (kind == ExprKind::kCeil) return ceildiv(top, bottom);
       if (!may_be_negative(top) && bottom->value > 0) return floordiv(top, bottom);
+    }
+  }
+  // Logarithms of whole numbers are rounded exactly by counting bits; those of 0 and less are
+  // errors.
+  if (a->kind == ExprKind::kLog2 && kind != ExprKind::kRound) {
+    if (Expr n = whole(*this, a->args[0]); n != nullptr) {
+      return kind == ExprKind::kCeil ? bit_length(sub(n, constant(1)))
+                                     : sub(bit_length(n), constant(1));
     }
   }
   if (kind == ExprKind::kTrunc && !may_be_negative(a)) kind = ExprKind::kFloor;

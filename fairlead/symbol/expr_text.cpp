@@ -165,9 +165,20 @@ class Printer {
                                                  : "/";
         print_part(e->args[1]);
         return;
+      case ExprKind::kWhere:
+        text_ += "where(";
+        print(e->args[0]);
+        for (std::size_t i = 1; i < e->args.size(); ++i) {
+          text_ += ", ";
+          print_real(e->args[i]);
+        }
+        text_ += ')';
+        return;
       default:
         text_ += e->kind == ExprKind::kRealPow ? "pow"
                  : e->kind == ExprKind::kSqrt  ? "sqrt"
+                 : e->kind == ExprKind::kLog2  ? "log2"
+                 : e->kind == ExprKind::kExp   ? "exp"
                                                : "log";
         for (std::size_t i = 0; i < e->args.size(); ++i) {
           text_ += i == 0 ? "(" : ", ";
@@ -488,6 +499,17 @@ class Parser {
     }
     if (accept("sqrt(")) return real_call(ExprKind::kSqrt, false);
     if (accept("log(")) return real_call(ExprKind::kLog, false);
+    if (accept("log2(")) return real_call(ExprKind::kLog2, false);
+    if (accept("exp(")) return real_call(ExprKind::kExp, false);
+    if (accept("where(")) {
+      Expr flag = sum();
+      expect(',');
+      Expr yes = real_sum();
+      expect(',');
+      Expr no = real_sum();
+      expect(')');
+      return pool_.where(flag, yes, no);
+    }
     if (accept("pow(")) return real_call(ExprKind::kRealPow, true);
     if (accept("(")) {
       Expr inside = real_sum();

@@ -38,6 +38,8 @@ enum class CarryKind : std::uint8_t {
   kToReal,
   kSqrt,
   kLog,
+  kLog2,
+  kExp,
 };
 
 struct Carry {

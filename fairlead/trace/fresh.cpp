@@ -148,10 +148,60 @@ ValueId progression(Graph& graph, const std::vector<Seen>& all, Dtype dtype, Sol
               {length.expr});
 }
 
+// The elements as Args, by what Python made them of or by what fits the runs. Empty where they are
+// literals; throws Error(kUnsolved) where they vary and nothing explains them.
+std::vector<Arg> solved_elements(ExprPool& pool, const std::vector<Seen>& all, Dtype dtype,
+                                 bool vary, Solver& solver, const CallNumbers* numbers,
+                                 const std::string& where) {
+  std::vector<Arg> elements;
+  bool open = vary;
+  const bool integers = is_integer(dtype);
+  const bool reals = dtype == Dtype::kFloat32 || dtype == Dtype::kFloat64;
+  if (!integers && !reals) {
+    if (vary) unsolved(where, "its elements vary over the runs");
+    return {};
+  }
+  for (int k = 0; k < all.front().count; ++k) {
+    Arg element;
+    if (integers) {
+      std::vector<std::int64_t> seen;
+      for (const Seen& s : all) seen.push_back(integer_at(s.constant->data, dtype, k));
+      Expr e = numbers != nullptr ? numbers->integer(k, seen) : nullptr;
+      if (e == nullptr && !vary) return {};
+      if (e == nullptr) e = solver.solve(seen).expr;
+      if (e == nullptr) unsolved(where, "its elements vary over the runs");
+      element = int_arg(e);
+      open = open || !is_const(e);
+    } else {
+      const bool single = dtype == Dtype::kFloat32;
+      std::vector<double> seen;
+      for (const Seen& s : all) seen.push_back(float_at(s.constant->data, dtype, k));
+      const Expr e = numbers != nullptr ? numbers->real(k, seen, single) : nullptr;
+      if (e == nullptr && !vary) return {};
+      element.kind = ArgKind::kFloat;
+      element.number = seen[0];
+      if (e != nullptr && e->kind != ExprKind::kReal && !is_const(e)) {
+        element.number = 1;
+        element.expr = pool.to_real(e);
+        open = true;
+      } else if (e == nullptr && std::count(seen.begin(), seen.end(), seen[0]) !=
+                                     static_cast<std::ptrdiff_t>(seen.size())) {
+        const auto solution = solver.solve_float(seen);
+        if (!solution) unsolved(where, "its elements vary over the runs");
+        element.number = solution->coefficient;
+        element.expr = solution->base;
+        element.power = solution->power;
+      }
+    }
+    elements.push_back(std::move(element));
+  }
+  return open ? elements : std::vector<Arg>{};
+}
+
 }  // namespace
 
 ValueId constant_value(Graph& graph, const std::vector<const Run*>& runs, RunValue v,
-                       Solver& solver, std::span<const Expr> numbers, const std::string& where) {
+                       Solver& solver, const CallNumbers* numbers, const std::string& where) {
   const Dtype dtype = runs.front()->values[v].dtype;
   std::vector<Seen> all;
   for (const Run* run : runs) all.push_back(seen_in(*run, v));
@@ -180,7 +230,14 @@ ValueId constant_value(Graph& graph, const std::vector<const Run*>& runs, RunVal
   }
   std::vector<Expr> shape;
   for (const std::int64_t d : first.dims) shape.push_back(pool.constant(d));
-  if (same) {
+  constexpr std::int64_t kMostElements = 4096, kMostNumbers = 64;
+  if (!same && first.count > kMostElements) unsolved(where, "its elements vary over the runs");
+  Arg elements;
+  elements.kind = ArgKind::kList;
+  if (!same || (numbers != nullptr && !first.constant->persistent && first.count <= kMostNumbers)) {
+    elements.items = solved_elements(pool, all, dtype, !same, solver, numbers, where);
+  }
+  if (elements.items.empty()) {
     Constant constant;
     constant.value = graph.add_value(dtype, std::move(shape), first.constant->name);
     constant.data = first.constant->data;
@@ -189,46 +246,6 @@ ValueId constant_value(Graph& graph, const std::vector<const Run*>& runs, RunVal
     const ValueId id = constant.value;
     graph.add_constant(std::move(constant));
     return id;
-  }
-  constexpr std::int64_t kMostElements = 4096;
-  if (first.count > kMostElements) unsolved(where, "its elements vary over the runs");
-  Arg elements;
-  elements.kind = ArgKind::kList;
-  for (std::int64_t k = 0; k < first.count; ++k) {
-    Arg element;
-    if (is_integer(dtype) || dtype == Dtype::kBool) {
-      std::vector<std::int64_t> seen;
-      for (const Seen& s : all) {
-        seen.push_back(
-            integer_at(s.constant->data, dtype == Dtype::kBool ? Dtype::kUint8 : dtype, k));
-      }
-      const Solution solution = solver.solve(seen, numbers);
-      if (!solution.found() || dtype == Dtype::kBool)
-        unsolved(where, "its elements vary over the runs");
-      element = int_arg(solution.expr);
-    } else if (dtype == Dtype::kFloat32 || dtype == Dtype::kFloat64) {
-      std::vector<double> seen;
-      for (const Seen& s : all) seen.push_back(float_at(s.constant->data, dtype, k));
-      auto solution = solver.solve_float(seen);
-      for (const Expr e : numbers) {
-        if (solution) break;
-        bool same = true;
-        const std::vector<double> values = solver.real_values_of(e);
-        for (std::size_t r = 0; r < seen.size(); ++r) {
-          const double value = dtype == Dtype::kFloat32 ? static_cast<float>(values[r]) : values[r];
-          same = same && value == seen[r];
-        }
-        if (same) solution = FloatSolution{1, pool.to_real(e), 1};
-      }
-      if (!solution) unsolved(where, "its elements vary over the runs");
-      element.kind = ArgKind::kFloat;
-      element.number = solution->coefficient;
-      element.expr = solution->base;
-      element.power = solution->power;
-    } else {
-      unsolved(where, "its elements vary over the runs");
-    }
-    elements.items.push_back(std::move(element));
   }
   Arg sizes;
   sizes.kind = ArgKind::kList;

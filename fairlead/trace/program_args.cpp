@@ -154,12 +154,13 @@ Arg ProgramBuilder::read_item(std::uint32_t& at, const std::string& name) {
 void ProgramBuilder::read_float(std::uint32_t at, const std::string& name, Arg& arg) {
   const auto seen = over_runs(at, false, [](const Item& i) { return i.f; });
   arg.kind = ArgKind::kFloat;
+  arg.number = seen[0];
   if (const Expr known = remembered_real(at, seen); known != nullptr) {
+    if (known->kind == ExprKind::kReal || is_const(known)) return;
     arg.number = 1;
-    arg.expr = known;
+    arg.expr = pool().to_real(known);
     return;
   }
-  arg.number = seen[0];
   const bool constant = std::all_of(seen.begin(), seen.end(), [&](double v) {
     return v == seen[0] || (v != v && seen[0] != seen[0]);
   });
@@ -188,6 +189,7 @@ void ProgramBuilder::read_float(std::uint32_t at, const std::string& name, Arg& 
                   name, std::move(values));
     return;
   }
+  note_fitted(solution->base, name);
   arg.number = solution->coefficient;
   arg.expr = solution->base;
   arg.power = solution->power;
@@ -227,8 +229,18 @@ void ProgramBuilder::add_hint(Expr e) {
 }
 
 void ProgramBuilder::add_constant(RunValue v) {
+  CallNumbers numbers;
+  numbers.integer = [&](int k, const std::vector<std::int64_t>& seen) {
+    return called([&](std::size_t r, const Carry& n) { return !n.real && n.i == seen[r]; },
+                  [&](Expr e) { return explains(e, seen); }, k);
+  };
+  numbers.real = [&](int k, const std::vector<double>& seen, bool single) {
+    return called_real(seen, single, k);
+  };
+  const bool known = !request_.nested && request_.rolled == nullptr && op_ < run_.ops.size() &&
+                     vocabulary_.ops[run_.ops[op_].op].name == "aten.lift_fresh.default";
   functional_.define_root(
-      v, constant_value(graph(), request_.runs, v, solver_, call_numbers_, where()));
+      v, constant_value(graph(), request_.runs, v, solver_, known ? &numbers : nullptr, where()));
 }
 
 }  // namespace fairlead

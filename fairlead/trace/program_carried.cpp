@@ -94,7 +94,8 @@ Expr ProgramBuilder::translate(std::size_t r, const Carry& node) {
     case CarryKind::kNeg:
       return real ? p.real_op(ExprKind::kRealMul, a, p.real(-1)) : p.neg(a);
     case CarryKind::kAbs:
-      return real ? nullptr : p.max(a, p.neg(a));
+      if (!real) return p.max(a, p.neg(a));
+      return p.where(p.less(a, p.real(0)), p.real_op(ExprKind::kRealMul, a, p.real(-1)), a);
     case CarryKind::kShiftLeft:
       return p.mul(a, p.power2(b));
     case CarryKind::kShiftRight:
@@ -125,6 +126,10 @@ Expr ProgramBuilder::translate(std::size_t r, const Carry& node) {
       return p.real_op(ExprKind::kSqrt, a);
     case CarryKind::kLog:
       return p.real_op(ExprKind::kLog, a);
+    case CarryKind::kLog2:
+      return p.real_op(ExprKind::kLog2, a);
+    case CarryKind::kExp:
+      return p.real_op(ExprKind::kExp, a);
     default:
       return nullptr;
   }
@@ -191,31 +196,43 @@ std::vector<CarryId> ProgramBuilder::number_ids(std::uint32_t offset, int k) con
 Expr ProgramBuilder::remembered(std::uint32_t at, const std::vector<std::int64_t>& observed) {
   if (request_.nested || request_.rolled != nullptr) return nullptr;
   const std::uint32_t offset = at - run_.ops[op_].items;
+  const Fits fits = [&](Expr e) { return explains(e, observed); };
   if (const std::vector<CarryId> own = number_ids(offset, -1); !own.empty()) {
-    const Expr e = unified(own, observed);
+    const Expr e = unified(own, fits);
     if (e != nullptr && is_const(e) && forgot()) note_fitted(e, "a number");
     return e;
   }
+  return called([&](std::size_t r, const Carry& n) { return !n.real && n.i == observed[r]; }, fits);
+}
+
+// What a number of the Python call is that had these values in every run; null where none had.
+Expr ProgramBuilder::called(const Matches& matches, const Fits& fits, int place) {
   std::vector<std::vector<CarryId>> places;
   for (std::uint32_t k = 0; k < run_.ops[op_].call_count; ++k) {
-    std::vector<CarryId> ids = number_ids(offset, static_cast<int>(k));
+    std::vector<CarryId> ids = number_ids(0, static_cast<int>(k));
     bool literal = !ids.empty(), same = !ids.empty();
     for (std::size_t r = 0; r < ids.size() && same; ++r) {
       const Carry& node = request_.runs[r]->carried[ids[r]];
-      same = !node.real && node.i == observed[r];
-      literal = literal && node.kind == CarryKind::kInt && node.i == observed[0];
+      const Carry& first = request_.runs[0]->carried[ids[0]];
+      same = matches(r, node);
+      literal = literal && (node.kind == CarryKind::kInt || node.kind == CarryKind::kFloat) &&
+                node.i == first.i;
     }
     if (!same) continue;
+    if (static_cast<int>(k) == place) {
+      if (const Expr e = unified(ids, fits); e != nullptr) return e;
+    }
     // Of two that are equal throughout, what stands in the source as a number is the likelier.
-    if (literal) {
-      if (forgot()) note_fitted(pool().constant(observed[0]), "a number");
-      return pool().constant(observed[0]);
+    if (literal && place < 0) {
+      const Expr e = carried(0, ids[0]);
+      if (e != nullptr && forgot()) note_fitted(e, "a number");
+      return e;
     }
     places.push_back(std::move(ids));
   }
   Expr first = nullptr;
   for (const auto& ids : places) {
-    const Expr e = unified(ids, observed);
+    const Expr e = unified(ids, fits);
     if (e == nullptr || e == first) continue;
     if (first == nullptr) {
       first = e;
@@ -245,28 +262,42 @@ std::vector<std::size_t> all_runs(std::size_t count) {
 
 }  // namespace
 
-Expr ProgramBuilder::unified(const std::vector<CarryId>& ids,
-                             const std::vector<std::int64_t>& observed) {
+Expr ProgramBuilder::unified(const std::vector<CarryId>& ids, const Fits& fits) {
   std::vector<Expr> by_run;
   for (std::size_t r = 0; r < ids.size(); ++r) {
     by_run.push_back(carried(r, ids[r]));
     if (by_run.back() == nullptr) return nullptr;
   }
+  const std::vector<std::size_t> all = all_runs(ids.size());
   follow_ways();
-  const Expr e = by_way(by_run, all_runs(ids.size()), 0);
-  if (e == nullptr || !explains(e, observed)) return nullptr;
-  if (std::find(by_run.begin(), by_run.end(), e) == by_run.end()) add_choices(e, by_run, observed);
+  const Expr e = by_way(by_run, all, 0);
+  if (e == nullptr || !fits(e)) return of_some(by_run, fits);
+  const bool chosen = std::any_of(by_run.begin(), by_run.end(), [&](Expr one) { return one != e; });
+  if (chosen && !request_.nested) require_seen(all, 0, {});
+  if (std::find(by_run.begin(), by_run.end(), e) == by_run.end()) add_choices(e, by_run, fits);
   return e;
 }
 
+// A cache gives back the number of an earlier run, which has no memory in this one: what it is in
+// the others, if that has its value here too.
+Expr ProgramBuilder::of_some(const std::vector<Expr>& by_run, const Fits& fits) {
+  const auto is_number = [](Expr e) { return is_const(e) || e->kind == ExprKind::kReal; };
+  if (std::none_of(by_run.begin(), by_run.end(), is_number)) return nullptr;
+  for (const Expr e : by_run) {
+    if (is_number(e) || !fits(e)) continue;
+    note_fitted(e, "a number");
+    return e;
+  }
+  return nullptr;
+}
+
 // What else the runs would allow: a choice by another question that all of them were asked.
-void ProgramBuilder::add_choices(Expr found, const std::vector<Expr>& by_run,
-                                 const std::vector<std::int64_t>& observed) {
+void ProgramBuilder::add_choices(Expr found, const std::vector<Expr>& by_run, const Fits& fits) {
   constexpr int kMostRivals = 4;
   int rivals = 0;
   for (const Way::Step& step : ways_[0].steps) {
     const Expr other = by_question(step.guard, by_run, all_runs(by_run.size()));
-    if (other == nullptr || other == found || !explains(other, observed)) continue;
+    if (other == nullptr || other == found || !fits(other)) continue;
     add_rival(found, other);
     if (++rivals == kMostRivals) return;
   }
@@ -341,12 +372,67 @@ Expr ProgramBuilder::by_way(const std::vector<Expr>& by_run, const std::vector<s
   }
 }
 
+// A number that questions choose is known behind those answers that runs gave. Where sizes alone
+// decide, the experiment has gone to the others, or the file refuses them; where values do, too,
+// the file requires one of the ways that were seen.
+void ProgramBuilder::require_seen(const std::vector<std::size_t>& runs, std::size_t at,
+                                  const std::vector<ProgramGuard>& before) {
+  constexpr std::size_t kDeepest = 6, kMostRequired = 24;
+  if (before.size() > kDeepest || graph().requirements.size() > kMostRequired) return;
+  for (;; ++at) {
+    if (at >= ways_[runs[0]].steps.size()) return;
+    ProgramGuard asked = ways_[runs[0]].steps[at].guard;
+    std::vector<std::size_t> yes, no;
+    for (const std::size_t r : runs) {
+      if (at >= ways_[r].steps.size()) return;
+      const auto& [guard, answer] = ways_[r].steps[at];
+      if (guard.compare != asked.compare || guard.left != asked.left ||
+          guard.right != asked.right) {
+        return;
+      }
+      (answer ? yes : no).push_back(r);
+    }
+    asked.outcome = !yes.empty();
+    if (!yes.empty() && !no.empty()) {
+      std::vector<ProgramGuard> behind = before;
+      behind.push_back(asked);
+      require_seen(yes, at + 1, behind);
+      behind.back().outcome = false;
+      return require_seen(no, at + 1, behind);
+    }
+    bool of_values = is_of_values(asked);
+    Expr there = pool().constant(1);
+    std::string words = words_of(pool(), asked);
+    for (const ProgramGuard& guard : before) {
+      of_values = of_values || is_of_values(guard);
+      there = pool().mul(there, holds(pool(), guard));
+      words += (&guard == &before.front() ? " where " : " and ") + words_of(pool(), guard);
+    }
+    if (!of_values || before.empty()) continue;
+    const Expr one = pool().constant(1);
+    const Expr flag = pool().sub(one, pool().mul(there, pool().sub(one, holds(pool(), asked))));
+    if (is_const(flag) || flag->weight > kHeaviest) continue;
+    const auto same = [&](const Requirement& r) { return r.holds == flag; };
+    auto& required = graph().requirements;
+    if (std::none_of(required.begin(), required.end(), same)) required.push_back({flag, words});
+  }
+}
+
+bool ProgramBuilder::is_of_values(const ProgramGuard& guard) {
+  for (const Expr e : {guard.left, guard.right}) {
+    for (const SymbolId id : pool().symbols_of(e)) {
+      if (pool().symbols()[id].kind != SymbolKind::kSize) return true;
+    }
+  }
+  return false;
+}
+
 // a where the guard says yes, else b.
 Expr ProgramBuilder::either(const ProgramGuard& asked, Expr a, Expr b) {
-  if (pool().is_real(a) || pool().is_real(b)) return nullptr;
+  const bool reals = pool().is_real(a) || pool().is_real(b);
   const bool less = asked.compare == Compare::kLess || asked.compare == Compare::kLessEqual;
   const bool more = asked.compare == Compare::kGreater || asked.compare == Compare::kGreaterEqual;
-  if (less || more) {
+  if (!reals && (less || more)) {
     const Expr low = less ? asked.left : asked.right, high = less ? asked.right : asked.left;
     if (a == low && b == high) return pool().min(a, b);
     if (a == high && b == low) return pool().max(a, b);
@@ -357,26 +443,30 @@ Expr ProgramBuilder::either(const ProgramGuard& asked, Expr a, Expr b) {
 Expr ProgramBuilder::remembered_real(std::uint32_t at, const std::vector<double>& observed) {
   if (request_.nested || request_.rolled != nullptr) return nullptr;
   const std::uint32_t offset = at - run_.ops[op_].items;
-  const auto fits = [&](Expr e) {
-    try {
-      return solver_.real_values_of(e) == observed;
-    } catch (const Error&) {
-      return false;
-    }
+  const Fits fits = [&](Expr e) { return explains_real(e, observed, false); };
+  if (const std::vector<CarryId> own = number_ids(offset, -1); !own.empty()) {
+    return unified(own, fits);
+  }
+  return called_real(observed, false);
+}
+
+// Elements of a tensor in single precision are rounded once more.
+bool ProgramBuilder::explains_real(Expr e, const std::vector<double>& observed, bool single) {
+  try {
+    std::vector<double> values = solver_.real_values_of(e);
+    for (double& v : values) v = single ? static_cast<float>(v) : v;
+    return values == observed;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+Expr ProgramBuilder::called_real(const std::vector<double>& observed, bool single, int place) {
+  const auto matches = [&](std::size_t r, const Carry& n) {
+    const double value = n.real ? n.f : static_cast<double>(n.i);
+    return (single ? static_cast<double>(static_cast<float>(value)) : value) == observed[r];
   };
-  const Expr own = carried(0, run_.items[run_.ops[op_].items + offset].carried);
-  if (own != nullptr && own->kind != ExprKind::kReal && !is_const(own) && fits(own)) {
-    return pool().to_real(own);
-  }
-  const bool constant =
-      std::all_of(observed.begin(), observed.end(), [&](double v) { return v == observed[0]; });
-  for (const Expr e : call_numbers_) {
-    if (constant && e->kind == ExprKind::kReal && fits(e)) return nullptr;  // a literal
-  }
-  for (const Expr e : call_numbers_) {
-    if (e->kind != ExprKind::kReal && !is_const(e) && fits(e)) return pool().to_real(e);
-  }
-  return nullptr;
+  return called(matches, [&](Expr e) { return explains_real(e, observed, single); }, place);
 }
 
 // How often a rolled loop goes round: what some range() was made of.
@@ -388,14 +478,15 @@ Expr ProgramBuilder::counted(const std::vector<std::int64_t>& observed) {
   }
   for (std::size_t k = 0; k < calls; ++k) {
     std::vector<CarryId> ids;
-    bool fits = true;
-    for (std::size_t r = 0; r < request_.recorded.size() && fits; ++r) {
+    bool same = true;
+    for (std::size_t r = 0; r < request_.recorded.size() && same; ++r) {
       ids.push_back(recorded(r).ranges[k]);
-      fits = ids.back() != kNoCarry && !recorded(r).carried[ids.back()].real &&
+      same = ids.back() != kNoCarry && !recorded(r).carried[ids.back()].real &&
              recorded(r).carried[ids.back()].i == observed[r];
     }
-    if (!fits) continue;
-    if (const Expr e = unified(ids, observed); e != nullptr && !is_const(e)) return e;
+    if (!same) continue;
+    const Fits fits = [&](Expr e) { return explains(e, observed); };
+    if (const Expr e = unified(ids, fits); e != nullptr && !is_const(e)) return e;
   }
   return nullptr;
 }
@@ -458,12 +549,7 @@ void ProgramBuilder::add_guards() {
   // What was asked of values, the file asks again: here, so that what they come from is kept.
   for (const ProgramGuard& guard : found) {
     if (guard.rival || guard.both || guard.right == nullptr) continue;
-    std::vector<SymbolId> symbols = pool().symbols_of(guard.left);
-    for (const SymbolId id : pool().symbols_of(guard.right)) symbols.push_back(id);
-    const bool of_values = std::any_of(symbols.begin(), symbols.end(), [&](SymbolId id) {
-      return pool().symbols()[id].kind != SymbolKind::kSize;
-    });
-    if (!of_values) continue;
+    if (!is_of_values(guard)) continue;
     graph().requirements.push_back({holds(pool(), guard), words_of(pool(), guard)});
   }
 }

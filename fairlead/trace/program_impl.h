@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -112,16 +113,25 @@ class ProgramBuilder {
   Expr remembered(std::uint32_t at, const std::vector<std::int64_t>& observed);
   [[nodiscard]] std::vector<CarryId> number_ids(std::uint32_t offset, int k) const;
   // One expression for the nodes of all runs: theirs, a min or a max, or a choice by guards.
-  Expr unified(const std::vector<CarryId>& ids, const std::vector<std::int64_t>& observed);
+  using Fits = std::function<bool(Expr)>;  // whether it has the values that were seen
+  using Matches = std::function<bool(std::size_t, const Carry&)>;  // of a run
+  Expr unified(const std::vector<CarryId>& ids, const Fits& fits);
+  Expr of_some(const std::vector<Expr>& by_run, const Fits& fits);
+  // Number `place` where that matches.
+  Expr called(const Matches& matches, const Fits& fits, int place = -1);
+  Expr called_real(const std::vector<double>& observed, bool single, int place = -1);
+  [[nodiscard]] bool explains_real(Expr e, const std::vector<double>& observed, bool single);
   void follow_ways();
   Expr by_question(const ProgramGuard& asked, const std::vector<Expr>& by_run,
                    const std::vector<std::size_t>& runs);
   Expr by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs,
               std::size_t at);
+  void require_seen(const std::vector<std::size_t>& runs, std::size_t at,
+                    const std::vector<ProgramGuard>& before);
+  bool is_of_values(const ProgramGuard& guard);
   Expr either(const ProgramGuard& asked, Expr a, Expr b);
   void add_rival(Expr chosen, Expr other);
-  void add_choices(Expr found, const std::vector<Expr>& by_run,
-                   const std::vector<std::int64_t>& observed);
+  void add_choices(Expr found, const std::vector<Expr>& by_run, const Fits& fits);
   Expr remembered_real(std::uint32_t at, const std::vector<double>& observed);
   [[nodiscard]] bool explains(Expr e, const std::vector<std::int64_t>& observed);
   void find_read_uses();

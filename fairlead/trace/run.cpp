@@ -43,6 +43,9 @@ bool same_operator(const Run& reference, const Run& run, std::size_t op) {
   };
   for (std::uint32_t k = 0; k < a.item_count; ++k) {
     if (!same(a.items + k, b.items + k)) return false;
+    const Item& x = reference.items[a.items + k];
+    // Another flag is another operator; a flag that was read is a result.
+    if (x.kind == ItemKind::kBool && x.i != run.items[b.items + k].i) return false;
   }
   for (std::uint32_t k = 0; k < a.result_count; ++k) {
     if (!same(a.results + k, b.results + k)) return false;

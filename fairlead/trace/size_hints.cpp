@@ -305,6 +305,49 @@ std::vector<Expr> repeated_shape(ExprPool& pool, const std::vector<Expr>& shape,
   return repeated;
 }
 
+// flatten(self, start_dim, end_dim)
+std::vector<Expr> flattened_shape(ExprPool& pool, const std::vector<Expr>& shape,
+                                  const Node& node) {
+  if (shape.empty() || node.args.size() < 3 || !is_const(node.args[1].expr) ||
+      !is_const(node.args[2].expr)) {
+    return {};
+  }
+  const std::size_t first = axis_of(node.args[1], shape.size()),
+                    last = axis_of(node.args[2], shape.size());
+  std::vector<Expr> flat(shape.begin(), shape.begin() + static_cast<std::ptrdiff_t>(first) + 1);
+  for (std::size_t k = first + 1; k < shape.size(); ++k) {
+    if (k <= last) {
+      flat[first] = pool.mul(flat[first], shape[k]);
+    } else {
+      flat.push_back(shape[k]);
+    }
+  }
+  return flat;
+}
+
+// view(self, size): the size that is -1 takes up what the others leave
+std::vector<Expr> viewed_shape(ExprPool& pool, const std::vector<Expr>& shape, const Arg& sizes) {
+  std::vector<Expr> viewed;
+  Expr* rest = nullptr;
+  viewed.reserve(sizes.items.size());
+  for (const Arg& size : sizes.items) {
+    if (size.kind != ArgKind::kInt) return {};
+    viewed.push_back(size.expr);
+    if (!is_const(size.expr, -1)) continue;
+    if (rest != nullptr) return {};
+    rest = &viewed.back();
+  }
+  if (rest == nullptr) return viewed;
+  Expr all = pool.constant(1), others = pool.constant(1);
+  for (const Expr e : shape) all = pool.mul(all, e);
+  for (const Expr& e : viewed) {
+    if (&e != rest) others = pool.mul(others, e);
+  }
+  if (is_const(others) && others->value < 1) return {};
+  *rest = pool.floordiv(all, others);
+  return viewed;
+}
+
 // Convolutions and pools: batch and channels, then a formula for each dimension that windows slide
 // along. The stride or the kernel may be as large as a size that happened not to vary.
 std::vector<Expr> windowed_shape(ExprPool& pool, const Graph& graph, const Node& node) {
@@ -342,6 +385,11 @@ std::vector<Expr> known_shape(ExprPool& pool, const Graph& graph, const Node& no
   if (node.op == "aten.constant_pad_nd.default" || node.op == "aten.pad.default") {
     return padded_shape(pool, shape(0), node.args[1]);
   }
+  if (node.op == "aten.view.default" || node.op == "aten.reshape.default" ||
+      node.op == "aten._unsafe_view.default") {
+    return viewed_shape(pool, shape(0), node.args[1]);
+  }
+  if (node.op == "aten.flatten.using_ints") return flattened_shape(pool, shape(0), node);
   if (node.op == "aten.slice.Tensor") return sliced_shape(pool, shape(0), node);
   if (node.op == "aten.repeat.default") return repeated_shape(pool, shape(0), node.args[1]);
   if (node.op == "aten.index.Tensor") return index_shape(graph, node);

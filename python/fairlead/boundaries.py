@@ -11,11 +11,6 @@ from fairlead.generation_step import CACHE, TOKENS
 from fairlead.inputs import Call
 
 
-def is_branch(reason: str) -> bool:
-    """Whether a dimension is fixed because the model branches on it, not because the model refuses other sizes."""
-    return reason.startswith("the model executes ")
-
-
 class Boundaries:
     call: Call
     fixes: Fixes
@@ -127,7 +122,7 @@ class Boundaries:
             return False
         return any(
             (self.call.names[f.leaf].startswith(CACHE) or (self.call.names[f.leaf] in TOKENS and f.axis == 1))
-            and ((f.leaf, f.axis) in self.fixes.fixed or is_branch(f.reason) or f.reason == "its size is 0")
+            and ((f.leaf, f.axis) in self.fixes.fixed or f.branches or f.empty)
             for f in self.probed.fixed
         )
 
@@ -138,7 +133,7 @@ class Boundaries:
             return False
         groups: dict[tuple[int, str], list[tuple[int, int]]] = {}
         for f in self.probed.fixed:
-            if is_branch(f.reason) and (f.leaf, f.axis) not in self.parted_at:
+            if f.branches and (f.leaf, f.axis) not in self.parted_at:
                 groups.setdefault((f.size, f.reason), []).append((f.leaf, f.axis))
         found = False
         for (size, _), places in groups.items():

@@ -16,12 +16,17 @@ from fairlead.runtime_check import TensorValue, difference
 
 def remembered(
     model: torch.nn.Module, run: Callable[[], list[torch.Tensor]], names: list[str], state: ModelState,
-    tolerance: float | None,
+    tolerance: float | None, run_other: Callable[[], list[torch.Tensor]] | None = None,
 ) -> dict | None:  # fmt: skip
-    """An assumption where a second call differs from the first; nothing where it does not."""
+    """An assumption where a second call differs from the first; nothing where it does not. Where the first changes the
+    model, a call with other values behind it is compared with the same call alone."""
     try:
         first = [t.clone() for t in run()]
         changed = state.changes()
+        if changed and run_other is not None:
+            first = [t.clone() for t in fresh(run_other, state)] or first
+            run()
+            run = run_other
         try:
             second = run()
         except Exception as error:  # the second call, not the model
@@ -36,6 +41,15 @@ def remembered(
         if difference(a, TensorValue(b), tolerance).problem:
             return assumption(model, changed, f"output {name} of the next call differs")
     return None
+
+
+def fresh(run: Callable[[], list[torch.Tensor]], state: ModelState) -> list[torch.Tensor]:
+    """What a call gives that is the first one."""
+    state.restore()
+    try:
+        return run()
+    finally:
+        state.restore()
 
 
 def assumption(model: torch.nn.Module, changed: list[str], what: str) -> dict:

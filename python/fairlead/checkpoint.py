@@ -15,6 +15,7 @@ import glob
 import importlib.util
 import json
 import os
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -88,6 +89,7 @@ class Checkpoint:
                 from transformers import AutoConfig
 
                 self._config = AutoConfig.from_pretrained(**self.arguments())
+                refuse_absurd(self._config.to_dict(), self.folder)
         return self._config
 
 
@@ -160,6 +162,8 @@ def weights(folder: str) -> list[str]:
 
 
 def is_gguf(path: str) -> bool:
+    if not os.path.isfile(path):  # a pipe would be waited for
+        return False
     try:
         with open(path, "rb") as file:
             return file.read(4) == b"GGUF"
@@ -222,6 +226,23 @@ def gguf_read_once(checkpoint: Checkpoint):
         yield
     finally:
         gguf.GGUFReader, gguf.get_tensor_name_map, reader.tqdm = before
+
+
+LAYERS = re.compile(r"(^|_)(n|num)_(\w+_)?(layers?|blocks)$|(^|_)depths?$")
+MOST_LAYERS = 10_000
+
+
+def refuse_absurd(settings: Any, folder: str) -> None:
+    """Layers are made one by one before any weight is looked for: a billion would be made for hours."""
+    pairs = list(settings.items()) if isinstance(settings, dict) else []
+    for name, value in pairs:
+        counts = value if isinstance(value, list) else [value]
+        if LAYERS.search(str(name)) and any(isinstance(n, (int, float)) and n > MOST_LAYERS for n in counts):
+            raise InvalidInput(
+                f"[export] Expected at most {MOST_LAYERS} layers in the configuration of '{folder}', got "
+                f"{name} = {str(value)[:40]}."
+            )
+        refuse_absurd(value, folder)
 
 
 def problem(checkpoint: Checkpoint, what: str, error: Exception) -> InvalidInput:

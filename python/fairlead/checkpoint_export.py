@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 
 from fairlead import client_files, layouts
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, WriteError
+from fairlead.alone import alone
 from fairlead.checkpoint import Checkpoint, find, quiet
 from fairlead.dynamic_shapes import UnknownSymbol
 from fairlead.exporters.model_settings import exportable
@@ -30,7 +31,6 @@ from fairlead.pipeline import ExportResult, export
 from fairlead.report.record import keep_times
 from fairlead.request import DEFAULT_OPSET
 from fairlead.runtime import manifest
-from fairlead.signals import terminable
 from fairlead.staged import staged_folder
 
 FORMATS = ("onnx", "pt2", "pte")
@@ -61,7 +61,7 @@ class CheckpointExport:
         return max(rows) if rows else None
 
 
-@terminable()
+@alone
 def export_checkpoint(
     source: str | os.PathLike | Checkpoint,
     folder: str | os.PathLike,

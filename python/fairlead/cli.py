@@ -21,7 +21,7 @@ def main() -> None:
         sys.exit(2)
 
     from fairlead.commands import fairlead
-    from fairlead.printing import failed, tell
+    from fairlead.printing import failed, one_line, tell
     from fairlead.signals import Terminated, terminated_as_exception
 
     try:
@@ -31,6 +31,7 @@ def main() -> None:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:  # usage: shown with the command's own help line
+        error.message = one_line(error.message)
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as stopped:

@@ -13,8 +13,8 @@ import shutil
 from typing import Any
 
 from fairlead import layouts
-from fairlead._core import __version__
-from fairlead.checkpoint import Checkpoint, quiet
+from fairlead._core import InvalidInput, __version__
+from fairlead.checkpoint import Checkpoint, one_line, quiet
 from fairlead.genai_config import genai_config
 
 SUMMARY = "fairlead.json"
@@ -69,9 +69,12 @@ def write_tokenizer_config(path: str) -> None:
     """In words of Transformers 4, which 5 reads too."""
     if not os.path.isfile(path):
         return
-    with open(path, encoding="utf-8") as file:
-        settings = json.load(file)
-    changed = dict(settings)
+    try:
+        with open(path, encoding="utf-8") as file:
+            settings = json.load(file)
+        changed = dict(settings)
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise InvalidInput(f"[export] Expected an object of JSON in '{path}', got {one_line(error)}.") from error
     if settings.get("tokenizer_class") == "TokenizersBackend":
         changed["tokenizer_class"] = "PreTrainedTokenizerFast"
         changed.setdefault("model_input_names", ["input_ids", "attention_mask"])  # what 5 gives unless told otherwise

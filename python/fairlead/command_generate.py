@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 
 import click
 
-from fairlead.printing import escaped, progress, say
+from fairlead.printing import escaped, progress, say, say_json
 
 
 @click.command()
@@ -59,8 +58,8 @@ def generate(folder, prompt, max_new_tokens, greedy, temperature, top_p, top_k, 
         new = [int(step[0]) for step in text.generator.stream([tokens], **settings)]
         seconds = time.perf_counter() - start
         answer = text.tokenizer.decode(new)
-        say(json.dumps({"text": answer, "tokens": new, "prompt_tokens": len(tokens), "load_seconds": loaded,
-                        "seconds": seconds}, indent=2))  # fmt: skip
+        say_json({"text": answer, "tokens": new, "prompt_tokens": len(tokens), "load_seconds": loaded,
+                        "seconds": seconds})  # fmt: skip
         return
     for piece in text.stream(prompt, chat=chat, system=system, **settings):
         # On a terminal a model's tokens are not to move the cursor; a pipe gets them as they are.

@@ -10,7 +10,7 @@ import click
 
 from fairlead import _core
 from fairlead.contract import grouped
-from fairlead.printing import heading, say, size_text, table
+from fairlead.printing import heading, say, say_json, size_text, table
 
 SUMMARY = "fairlead.json"
 
@@ -30,7 +30,7 @@ def inspect(path, as_json) -> None:
     """
     if not os.path.isdir(path):
         summary = _core.read_summary(path)
-        say(json.dumps(summary, indent=2)) if as_json else print_summary(path, summary)
+        say_json(summary) if as_json else print_summary(path, summary)
         return
     files = sorted(
         os.path.relpath(os.path.join(at, name), path)
@@ -45,7 +45,7 @@ def inspect(path, as_json) -> None:
         )
     about, summaries = exported_from(path), {name: _core.read_summary(os.path.join(path, name)) for name in files}
     if as_json:
-        say(json.dumps({"export": about, "files": summaries}, indent=2))
+        say_json({"export": about, "files": summaries})
         return
     if about:
         heading("{architecture} from {source}: {task}, {dtype}".format(**about))

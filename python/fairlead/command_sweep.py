@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import threading
 import time
@@ -11,7 +10,7 @@ from typing import Any
 
 import click
 
-from fairlead.printing import coloured, failed, say, size_text, tell
+from fairlead.printing import coloured, failed, say, say_json, size_text, tell
 
 SHOWN = 12  # rows of models that are done; those that run are always shown
 
@@ -58,7 +57,7 @@ def sweep(list_path, out, workers, timeout, again, ray, ray_address, as_json) ->
         raise click.exceptions.Exit(130) from None
     wrong = [row for row in rows if row["status"] != "ok"]
     if as_json:
-        say(json.dumps({"ok": not wrong, "rows": rows}, indent=2))
+        say_json({"ok": not wrong, "rows": rows})
     else:
         say(f"{len(rows) - len(wrong)} of {len(jobs)} models exported and checked: {out}/{sweeps.PAGE}")
     if wrong:

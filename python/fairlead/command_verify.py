@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import click
 
-from fairlead.printing import heading, progress, say, style, table
+from fairlead.printing import heading, progress, say, say_json, style, table
 
 
 @click.command()
@@ -37,7 +36,7 @@ def verify(exported, source, task, config, inputs, tolerance, trust_remote_code,
         rows = compared(exported, source, task, config, inputs, tolerance, trust_remote_code, show)
     wrong = [row for row in rows if not row["ok"]]
     if as_json:
-        say(json.dumps({"ok": not wrong, "rows": rows}, indent=2))
+        say_json({"ok": not wrong, "rows": rows})
     else:
         heading(f"{exported} against {source}: differences from PyTorch, worst first")
         table(

@@ -4,7 +4,6 @@ function, and prints.
 
 from __future__ import annotations
 
-import json
 import os
 import time
 
@@ -16,7 +15,7 @@ from fairlead.command_generate import generate
 from fairlead.command_inspect import inspect
 from fairlead.command_sweep import sweep
 from fairlead.command_verify import verify
-from fairlead.printing import Styled, escaped, heading, progress, say, size_text, style, table
+from fairlead.printing import Styled, escaped, heading, progress, say, say_json, size_text, style, table
 from fairlead.report.command import failures_reported, report
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -138,7 +137,7 @@ def export(
         result = export_source(source, checkpoint, output, wanted, show)
     result.report(wants_report)
     if as_json:
-        say(json.dumps(result.as_dict(), indent=2))
+        say_json(result.as_dict())
         return
     if result.checkpoint is not None:
         print_checkpoint(result.checkpoint)
@@ -238,7 +237,7 @@ def convert(program, output, opset, external_data, no_verify, allow_random, quie
             external_data=external_data, verify=not no_verify, allow_random=allow_random, progress=show,
         )  # fmt: skip
     if as_json:
-        say(json.dumps(result_as_dict(result), indent=2))
+        say_json(result_as_dict(result))
         return
     print_result(result)
 
@@ -260,7 +259,7 @@ def doctor(as_json) -> None:
     with progress("importing packages"):
         report = examine()
     if as_json:
-        say(json.dumps(report, indent=2))
+        say_json(report)
     else:
         heading(f"fairlead {report['fairlead']}, Python {report['python']}, {report['system']}")
         rows = []
@@ -316,7 +315,7 @@ def demo(output, tiny, prompt, as_json) -> None:
         say(f"SmolLM2 is not here ({missing}): a small model with random weights instead")
     if tiny or missing:
         if as_json:
-            say(json.dumps(result_as_dict(result), indent=2))
+            say_json(result_as_dict(result))
             return
         say(f"{what} (imported and made in {imported:.1f} s)")
         print_result(result)
@@ -326,7 +325,7 @@ def demo(output, tiny, prompt, as_json) -> None:
 
     pieces = TextGenerator(result.folder).stream(prompt, max_new_tokens=64)
     if as_json:
-        say(json.dumps(SourceExport(result).as_dict() | {"prompt": prompt, "answer": "".join(pieces)}, indent=2))
+        say_json(SourceExport(result).as_dict() | {"prompt": prompt, "answer": "".join(pieces)})
         return
     print_checkpoint(result)
     heading(f"Asked in ONNX Runtime: {prompt}")

@@ -90,7 +90,9 @@ def grouped_fixed(rows: list[dict]) -> list[tuple]:
 def together(pattern: str, names: list[str]) -> str:
     if len(names) == 1:
         return names[0]
-    numbers = [int(m.group(1)) for m in (re.search(r"\.(\d+)\.", n) for n in names) if m]
+    numbers = [int(m.group(1)) for m in (re.search(r"\.(\d{1,9})\.", n) for n in names) if m]
+    if len(numbers) < len(names):  # the same name several times: no file of ours
+        return f"{names[0]} ({len(names)} times)"
     return pattern.replace(".#.", f".{{{min(numbers)}..{max(numbers)}}}.", 1)
 
 

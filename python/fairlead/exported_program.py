@@ -24,7 +24,6 @@ from fairlead.caches import register_flattening_functions
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import DYNAMIC, LARGEST, STATIC, requests
 from fairlead.inputs import Call, base_call, normalise
-from fairlead.program_file import load_program
 from fairlead.record.session import DTYPES, RecordingSession
 from fairlead.record.state import ModelState
 from fairlead.verification import Setting, Verification, first_line
@@ -306,6 +305,8 @@ class ProgramExport:
             if TRANSFORMERS_OUTPUTS.match(name):
                 with contextlib.suppress(ImportError):
                     importlib.import_module(name.rpartition(".")[0])
+        from fairlead.program_file import load_program  # and with it most of torch.compile: seconds
+
         with register_flattening_functions(), quiet(), logged_errors("torch.export") as reasons:
             try:
                 self.program = load_program(self.core, os.fsdecode(self.job.model))

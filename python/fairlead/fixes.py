@@ -84,9 +84,9 @@ class Fixes:
         for k, symbol in enumerate(probed.symbols):
             units = units_of(probed, k)
             learnt = max((self.minimum.get(place, 1) // unit for place, unit in units.items()), default=1)
-            least = symbol.min if symbol.other_below else learnt
+            least = symbol.min if symbol.other_below or learnt == 1 else learnt
             most = self.most_of(probed, k)
-            if symbol.other_above and most == LARGEST:
+            if most == LARGEST:  # one that was declared, too: nobody looked beyond it
                 most = symbol.max
             if least > 1 or most < LARGEST:
                 found.append((symbol.name, least, most))

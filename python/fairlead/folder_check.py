@@ -15,8 +15,8 @@ from fairlead._core import InvalidInput
 from fairlead.checkpoint import Checkpoint, one_line
 from fairlead.client_files import SUMMARY
 from fairlead.inputs import Call, normalise
-from fairlead.layouts import file_of
-from fairlead.loaded_checkpoint import Loaded, load
+from fairlead.layouts import LAYOUTS, file_of
+from fairlead.loaded_checkpoint import DTYPES, Loaded, load
 from fairlead.report.record import read_record
 from fairlead.runtime_check import OnnxSession, compare, eager
 
@@ -75,9 +75,14 @@ def read_summary(folder: str) -> dict[str, Any]:
         )
     try:
         with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError) as error:
+            found = json.load(file)
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"[verify] Expected JSON in '{path}', got {one_line(error)}.") from error
+    for key, values in (("dtype", DTYPES), ("layout", LAYOUTS), ("task", None)):
+        value = found.get(key, "") if isinstance(found, dict) else None
+        if not isinstance(value, str) or (value and values is not None and value not in values):
+            raise InvalidInput(f"[verify] Expected the {key} of an export in '{path}', got another. Export it again.")
+    return found
 
 
 def opened(path: str) -> OnnxSession:

@@ -15,7 +15,7 @@ import math
 import time
 from typing import Any
 
-from fairlead.fixes import Fixes, places_of, units_of
+from fairlead.fixes import Fixes, changed, places_of, units_of
 from fairlead.inputs import Call
 
 ROUNDS = 6  # what is learnt on the other side of a guard may ask further questions
@@ -23,6 +23,7 @@ MOST_TRIED = 48  # guards of one program
 MOST_SECONDS = 6.0  # for them
 FAR_VOLUME = 1 << 18  # elements of the inputs of a run for integers that are only fitted
 FAR_SECONDS = 2.0
+QUICK = 0.03  # seconds of a run that is worth a few more beside it
 LARGEST_TRIAL = 1 << 26  # elements of the inputs
 
 
@@ -79,7 +80,7 @@ class Guards:
         """Runs at sizes far from those that ran: where an integer only fits the runs, it may be another one there. True
         where there are any."""
         start, before = time.monotonic(), len(self.crossed)
-        for setting in self.probed.far_settings(11 if fitted else 2):
+        for setting in self.probed.far_settings(11):
             sizes = self.probed.sizes_at(setting)
             if sum(math.prod(s) for s in sizes) > FAR_VOLUME:
                 continue
@@ -92,10 +93,25 @@ class Guards:
             # verification.
         return len(self.crossed) > before
 
+    def go_further(self, flip: Any) -> None:
+        """A number that forgot where it comes from looks like a constant where one run alone is on that side."""
+        k = flip.symbol
+        if k < 0:
+            return
+        least, most = self.symbol_ranges()[k]
+        size, base = flip.setting[k], self.probed.run_values[0][k]
+        for other in (size + 1, size + 5, 2 * size + 1) if size > base else (size - 1, size - 3, size // 2):
+            setting = changed(flip.setting, k, other)
+            sizes = self.probed.sizes_at(setting)
+            if max(1, least) <= other <= most and sum(math.prod(s) for s in sizes) <= FAR_VOLUME:
+                outcome = self.try_at(sizes)
+                if outcome.ok:
+                    self.crossed.append((outcome.run, setting))
+
     def try_at(self, sizes: list[list[int]]) -> Any:
-        args, kwargs = self.call.with_tensors(self.tensors_at(sizes))
+        tensors = self.tensors_at(sizes)
         heavy = sum(math.prod(s) for s in sizes) > FAR_VOLUME
-        return self.session.run_cheaply(args, kwargs, self.probed.runs[0], heavy)
+        return self.session.run_cheaply(lambda: self.call.with_tensors(tensors), self.probed.runs[0], heavy)
 
     def symbol_ranges(self) -> list[tuple[int, int]]:
         return [self.fixes.range_of(self.probed, s) for s in self.probed.symbols]
@@ -110,9 +126,12 @@ class Guards:
             return outcome.ok
         if sum(math.prod(s) for s in sizes) > LARGEST_TRIAL:
             return self.stop_before(flip, f"{flip.key} ({source}) is too large to be tried", False)
+        began = time.monotonic()
         outcome = self.try_at(sizes)
         if outcome.ok:
             self.crossed.append((outcome.run, list(flip.setting)))
+            if time.monotonic() - began < QUICK:
+                self.go_further(flip)
             return True
         if outcome.parted is not None:
             _, before, now = outcome.parted

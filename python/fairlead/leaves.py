@@ -83,6 +83,27 @@ def replace_leaf_tensors(obj: Any, tensors: Mapping[str, torch.Tensor] | Sequenc
     return walk.run(obj, "past_key_values" if kind_of(obj) is not Kind.NOT else "")
 
 
+def with_numbers(obj: Any) -> Any:
+    """The same structure with the numbers in its dicts, lists, tuples and dataclasses as tensors of no dimension: what
+    a file can give back of them.
+
+    >>> with_numbers((torch.zeros(2), 3))
+    (tensor([0., 0.]), tensor(3))
+    """
+    if isinstance(obj, bool):
+        return torch.tensor(int(obj)) != 0
+    if isinstance(obj, (int, float)) and not isinstance(obj, enum.Enum):
+        return torch.tensor(obj) if isinstance(obj, float) or -(2**63) <= obj < 2**63 else obj
+    plain = isinstance(obj, (Mapping, list, tuple)) or (dataclasses.is_dataclass(obj) and not isinstance(obj, type))
+    if not plain or kind_of(obj) is not Kind.NOT:
+        return obj
+    inner = children(obj) or []
+    values = {name: with_numbers(child) for name, child in inner}
+    if all(values[name] is child for name, child in inner):
+        return obj
+    return tuple(values.values()) if isinstance(obj, torch.Size) else with_children(obj, values)
+
+
 def output_names(names: Iterable[str], inputs: Iterable[str] = ()) -> list[str]:
     """The names of outputs: `past_key_values.0.key` -> `present.0.key`; a name that is an input too gets
     `present.`.

@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from fairlead import _core
-from fairlead.boundaries import Boundaries, is_branch
+from fairlead.alone import alone
+from fairlead.boundaries import Boundaries
 from fairlead.branches import Branches, ones_in, shown
 from fairlead.contract import Contract, merged
 from fairlead.dynamic_shapes import AUTO, DYNAMIC, limit, requests
@@ -30,7 +31,6 @@ from fairlead.report.failure import explain
 from fairlead.report.record import record_of
 from fairlead.request import DEFAULT_OPSET, check_request
 from fairlead.runtime_check import OnnxSession, eager
-from fairlead.signals import terminable
 from fairlead.solving import Runs, Solving
 from fairlead.verification import BRANCH_SETTINGS, Verification
 
@@ -85,7 +85,7 @@ class Progress:
             self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - start
 
 
-@terminable()
+@alone
 def export(
     model: Any,
     inputs: Any = None,
@@ -412,6 +412,7 @@ class _Export(Solving, Boundaries, Guards):
             self.required, self.crossed = {}, []
             if self.session is None:
                 self.session = RecordingSession(self.model, self.rolls, self.flags)
+                self.session.numbers = self.keeps_numbers
             with self.progress.stage("probe", "probing which dimensions may vary"):
                 while True:
                     self.partings = []
@@ -487,7 +488,7 @@ class _Export(Solving, Boundaries, Guards):
             verification = Verification(
                 self.model, calls if job is self else job.calls, job.probed, self.input_names, self.solved.names,
                 contract, self.options["tolerance"], self.path if self.final else "", self.runtime, open_once,
-                self.options["allow_random"],
+                self.options["allow_random"], numbers=self.keeps_numbers,
             )  # fmt: skip
             if job is not self:
                 verification.unseen = BRANCH_SETTINGS
@@ -508,6 +509,7 @@ class _Export(Solving, Boundaries, Guards):
     runtime = "ONNX Runtime"
     several = True  # it may hold several programs, and choose by the sizes
     rolls = True  # Python loops over a size become loops of the file
+    keeps_numbers = True  # that forward returns are outputs of the file
     keep_writes = False  # what the model writes to inputs and buffers is part of the program
     made: dict[str, Any]  # fields of the result that `make` knows
 
@@ -637,7 +639,7 @@ class _Export(Solving, Boundaries, Guards):
                 {
                     "name": self.input_names[fixed.leaf], "axis": fixed.axis, "size": fixed.size,
                     "reason": self.fixes.fixed.get((fixed.leaf, fixed.axis), fixed.reason),
-                    "branches": (fixed.leaf, fixed.axis) in self.fixes.fixed or is_branch(fixed.reason),
+                    "branches": (fixed.leaf, fixed.axis) in self.fixes.fixed or fixed.branches,
                 }
             )  # fmt: skip
         fitted = [row for job in self.branching.jobs for row in job.solved.program.fitted]

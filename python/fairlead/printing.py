@@ -10,8 +10,11 @@ import re
 import sys
 import time
 from contextlib import contextmanager
+from typing import Any
 
 import click
+
+from fairlead.plain_json import plain_json
 
 
 def coloured(stream=None) -> bool:
@@ -20,12 +23,19 @@ def coloured(stream=None) -> bool:
 
 
 # What moves the cursor, changes colours or turns text around: a name in a file may hold it.
-CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
+)
 
 
 def escaped(text: str) -> str:
     """escaped("a\\x1b[2J") == "a\\\\x1b[2J"; lines and tabs stay."""
     return CONTROLS.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def one_line(text: str) -> str:
+    """The same of text that is one line: one_line("a\\nb") == "a\\\\nb"."""
+    return escaped(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 class Styled(str):
@@ -40,20 +50,26 @@ def style(text: str, stream=None, **how) -> Styled:
 
 
 def say(text: str = "") -> None:
-    click.echo(text if isinstance(text, Styled) else escaped(text))
+    """One line of a result."""
+    click.echo(text if isinstance(text, Styled) else one_line(text))
+
+
+def say_json(value: Any) -> None:
+    """JSON in ASCII."""
+    click.echo(plain_json(value, indent=2).replace("\x7f", "\\u007f"))
 
 
 def tell(text: str) -> None:
-    """The same, to stderr."""
-    click.echo(text if isinstance(text, Styled) else escaped(text), err=True)
+    """One line, to stderr."""
+    click.echo(text if isinstance(text, Styled) else one_line(text), err=True)
 
 
 def heading(text: str) -> None:
-    say(style(text, bold=True))
+    say(style(one_line(text), bold=True))
 
 
 def failed(text: str) -> None:
-    tell(style("error:", sys.stderr, fg="red", bold=True) + f" {text}")
+    tell(style("error:", sys.stderr, fg="red", bold=True) + f" {one_line(text)}")
 
 
 def size_text(size: int) -> str:
@@ -69,9 +85,10 @@ def table(rows: list[tuple], indent: str = "  ") -> None:
     """Columns as wide as their longest cell; numbers are aligned by whoever made them text."""
     if not rows:
         return
-    widths = [max(len(str(row[k])) for row in rows) for k in range(len(rows[0]))]
-    for row in rows:
-        say((indent + "  ".join(str(cell).ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip())
+    lines = [[cell if isinstance(cell, Styled) else one_line(str(cell)) for cell in row] for row in rows]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
+    for line in lines:
+        say((indent + "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True))).rstrip())
 
 
 class Stages:
@@ -89,9 +106,16 @@ class Stages:
         if self.quiet:
             return
         if self.status is not None:
-            self.status.update(escaped(what))
+            self.status.update(rich_text(what))
         elif time.perf_counter() - self.start > 1.0:
             tell(f"fairlead: {what} ({time.perf_counter() - self.start:.1f} s so far)")
+
+
+def rich_text(what: str):
+    """Plain text: [bold] in the name of a file is no markup."""
+    from rich.text import Text
+
+    return Text(one_line(what))
 
 
 @contextmanager
@@ -110,5 +134,5 @@ def progress(first: str, quiet: bool = False):
     except ImportError:
         yield stages
         return
-    with Console(stderr=True).status(escaped(first)) as stages.status:
+    with Console(stderr=True).status(rich_text(first)) as stages.status:
         yield stages

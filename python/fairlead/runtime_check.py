@@ -11,8 +11,9 @@ from typing import Any
 import torch
 
 from fairlead import _core
-from fairlead.leaves import get_leaf_tensors
+from fairlead.leaves import get_leaf_tensors, with_numbers
 from fairlead.record.session import DTYPES
+from fairlead.record.switches import here, without_fast_path
 
 # In proportion to the largest value of an output (compare.h says why). float32: a few hundred rounding steps of 6e-8
 # in sums of this length; the 16-bit types have 11 and 8 bits of mantissa, and ONNX Runtime rounds at other places than
@@ -191,17 +192,15 @@ def compare(
 @contextlib.contextmanager
 def same_kernels() -> Iterator[None]:
     """Without the fused path of nn.TransformerEncoder, which leaves padded places zero: as it was recorded."""
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(False)
-    try:
+    with without_fast_path(), here():
         yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(before)
 
 
-def eager(model: torch.nn.Module, args: tuple, kwargs: dict) -> list[torch.Tensor]:
+def eager(model: torch.nn.Module, args: tuple, kwargs: dict, numbers: bool = False) -> list[torch.Tensor]:
+    """The tensors that the model returns, and with `numbers` those as well."""
     with torch.no_grad(), same_kernels():
-        outputs = get_leaf_tensors(model(*args, **kwargs)).values()
+        returned = model(*args, **kwargs)
+        outputs = get_leaf_tensors(with_numbers(returned) if numbers else returned).values()
         # A buffer that is returned is about to be put back as it was.
         held = {buffer.untyped_storage().data_ptr() for buffer in model.buffers()}
         return [t.clone() if t.untyped_storage().data_ptr() in held else t for t in outputs]

@@ -48,6 +48,10 @@ class Samples:
 
     def calls(self) -> list[dict[str, Any]]:
         """Two calls of forward."""
+        with reading(self.checkpoint, "a tokenizer and processors that make inputs"):
+            return self.made_calls()
+
+    def made_calls(self) -> list[dict[str, Any]]:
         takes = self.task.takes or self.kinds_of_main_input()
         found = []
         for which in range(2):
@@ -64,9 +68,10 @@ class Samples:
 
     def generation(self, which: int = 0) -> dict[str, Any]:
         """One call of generate."""
-        if self.task.takes == ("image", "text"):
-            return self.image_and_text(which)
-        return getattr(self, self.task.takes[0])(which)
+        with reading(self.checkpoint, "a tokenizer and processors that make inputs"):
+            if self.task.takes == ("image", "text"):
+                return self.image_and_text(which)
+            return getattr(self, self.task.takes[0])(which)
 
     def decodes(self) -> bool:
         """Whether new text is put after the prompt: then it is padded before it."""

@@ -17,6 +17,8 @@ vectorcallfunc plain_int_call = nullptr;
 vectorcallfunc plain_float_call = nullptr;
 vectorcallfunc plain_range_call = nullptr;
 PyNumberMethods plain_floats;  // float's own, while ours stand in their place
+binaryfunc plain_list_item = nullptr;
+binaryfunc plain_tuple_item = nullptr;
 richcmpfunc plain_float_compare = nullptr;
 
 // Functions of modules that are watched, too: what they are otherwise, and what they are meanwhile.
@@ -61,7 +63,7 @@ CarryId add_node(const Carry& node) {
 void add_guard(Compare compare, CarryId left, CarryId right, bool outcome) {
   if (left == kNoCarry || (right == kNoCarry && compare != Compare::kKey)) return;
   Run& run = sink->run();
-  if (run.guards.size() >= kMostGuards) return;
+  if (!sink->asks || run.guards.size() >= kMostGuards) return;
   Guard guard;
   guard.compare = compare;
   guard.outcome = outcome;
@@ -71,6 +73,13 @@ void add_guard(Compare compare, CarryId left, CarryId right, bool outcome) {
   guard.source = sink->source_line();
   guard.module = sink->module();
   run.guards.push_back(guard);
+}
+
+// From here on a plain number may come from a size.
+void note_forgotten() {
+  if (sink == nullptr) return;
+  Run& run = sink->run();
+  run.forgot_at = std::min(run.forgot_at, run.ops.size());
 }
 
 PyObject* carry_binary(PyObject* plain, CarryKind kind, PyObject* a, PyObject* b) {
@@ -101,12 +110,16 @@ PyObject* binary(PyObject* a, PyObject* b) {
   PyObject* plain = compute(a, b, kSlot);
   // Python's floor division and remainder of floats are not one rounding of the quotient.
   const bool floats = plain != nullptr && PyFloat_CheckExact(plain);
-  if (floats && (kKind == CarryKind::kFloorDiv || kKind == CarryKind::kMod)) return plain;
+  if (floats && (kKind == CarryKind::kFloorDiv || kKind == CarryKind::kMod)) {
+    note_forgotten();
+    return plain;
+  }
   return carry_binary(plain, kKind, a, b);
 }
 
 template <Binary kSlot>
 PyObject* forgetful(PyObject* a, PyObject* b) {
+  note_forgotten();
   return compute(a, b, kSlot);
 }
 
@@ -135,7 +148,9 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   if (!numbers || (modulus != Py_None && !integers)) Py_RETURN_NOTIMPLEMENTED;
   const PyNumberMethods& methods = integers ? *PyLong_Type.tp_as_number : plain_floats;
   PyObject* plain = methods.nb_power(a, b, modulus);
-  return modulus == Py_None ? carry_binary(plain, CarryKind::kPow, a, b) : plain;
+  if (modulus == Py_None) return carry_binary(plain, CarryKind::kPow, a, b);
+  note_forgotten();
+  return plain;
 }
 
 const PyNumberMethods* methods_of(PyObject* self) {
@@ -163,11 +178,6 @@ int truth(PyObject* self) {
     add_guard(Compare::kNotEqual, node, add_node(zero), outcome != 0);
   }
   return outcome;
-}
-
-void note_forgotten() {
-  Run& run = sink->run();
-  run.forgot_at = std::min(run.forgot_at, run.ops.size());
 }
 
 void ask_about(CarryId node, PyObject* constant, int depth) {
@@ -262,6 +272,53 @@ void watch_floats(bool on) {
   PyFloat_Type.tp_richcompare = float_compare;
 }
 
+// What was asked may depend on which number it is exactly: it is another one, where it can be.
+void ask_which(CarryId node) {
+  note_forgotten();
+  const Carry& mine = sink->run().carried[node];
+  if (mine.real) return;
+  Carry number;
+  number.i = mine.i;
+  add_guard(Compare::kCount, node, add_node(number), true);
+}
+
+// choices[n // 16] goes by the number: one question for each that would have led elsewhere.
+void ask_place(CarryId node) {
+  constexpr std::int64_t kMostPlaces = 48;
+  const Carry& mine = sink->run().carried[node];
+  if (mine.real) return;
+  const std::int64_t place = mine.i, step = place < 0 ? -1 : 1;
+  const auto ask = [&](std::int64_t other) {
+    Carry number;
+    number.i = other;
+    add_guard(Compare::kEqual, node, add_node(number), other == place);
+  };
+  if (std::abs(place) <= kMostPlaces) {
+    for (std::int64_t k = place < 0 ? -1 : 0; k != place; k += step) ask(k);
+  }
+  ask(place);
+}
+
+template <binaryfunc* kPlain>
+PyObject* item(PyObject* self, PyObject* key) {
+  if (sink != nullptr) {
+    if (const CarryId node = carried_node(key); node != kNoCarry) {
+      ask_place(node);
+    } else if (PySlice_Check(key)) {
+      const auto* slice = reinterpret_cast<PySliceObject*>(key);
+      for (PyObject* part : {slice->start, slice->stop, slice->step}) {
+        if (const CarryId bound = carried_node(part); bound != kNoCarry) ask_which(bound);
+      }
+    }
+  }
+  return (*kPlain)(self, key);
+}
+
+void watch_items(bool on) {
+  PyList_Type.tp_as_mapping->mp_subscript = on ? item<&plain_list_item> : plain_list_item;
+  PyTuple_Type.tp_as_mapping->mp_subscript = on ? item<&plain_tuple_item> : plain_tuple_item;
+}
+
 // ---- methods ------------------------------------------------------------------------------------
 
 PyObject* rounded(PyObject* self, CarryKind kind) {
@@ -290,6 +347,7 @@ PyObject* method_round(PyObject* self, PyObject* args) {
   PyObject* digits = Py_None;
   if (!PyArg_ParseTuple(args, "|O", &digits)) return nullptr;
   if (digits == Py_None) return rounded(self, CarryKind::kRound);
+  note_forgotten();
   PyObject* plain = plain_of(self);
   PyObject* result = PyObject_CallMethod(plain, "__round__", "O", digits);
   Py_DECREF(plain);
@@ -317,6 +375,20 @@ PyObject* method_copy(PyObject* self, PyObject*) {
   return self;
 }
 
+// str(n) may be the name of what comes next.
+PyObject* text(PyObject* self) {
+  if (const CarryId node = carried_node(self); node != kNoCarry) ask_which(node);
+  return is_int(self) ? PyLong_Type.tp_repr(self) : PyFloat_Type.tp_repr(self);
+}
+
+PyObject* method_format(PyObject* self, PyObject* spec) {
+  if (const CarryId node = carried_node(self); node != kNoCarry) ask_which(node);
+  PyObject* plain = plain_of(self);
+  PyObject* result = plain == nullptr ? nullptr : PyObject_Format(plain, spec);
+  Py_XDECREF(plain);
+  return result;
+}
+
 // What is pickled is the number alone.
 PyObject* method_reduce(PyObject* self, PyObject*) {
   PyObject* plain = plain_of(self);
@@ -330,6 +402,7 @@ PyMethodDef kIntMethods[] = {
     {"__trunc__", method_trunc, METH_NOARGS, nullptr},
     {"__round__", method_round, METH_VARARGS, nullptr},
     {"bit_length", method_bit_length, METH_NOARGS, nullptr},
+    {"__format__", method_format, METH_O, nullptr},
     {"__copy__", method_copy, METH_NOARGS, nullptr},
     {"__deepcopy__", method_copy, METH_O, nullptr},
     {"__reduce__", method_reduce, METH_NOARGS, nullptr},
@@ -342,6 +415,7 @@ PyMethodDef kFloatMethods[] = {
     {"__trunc__", method_trunc, METH_NOARGS, nullptr},
     {"__round__", method_round, METH_VARARGS, nullptr},
     {"is_integer", method_is_integer, METH_NOARGS, nullptr},
+    {"__format__", method_format, METH_O, nullptr},
     {"__copy__", method_copy, METH_NOARGS, nullptr},
     {"__deepcopy__", method_copy, METH_O, nullptr},
     {"__reduce__", method_reduce, METH_NOARGS, nullptr},
@@ -361,6 +435,8 @@ PyTypeObject* make_type(const char* name, Py_ssize_t size, PyTypeObject* base, P
       {Py_tp_methods, methods},
       {Py_tp_richcompare, slot(compare)},
       {Py_tp_hash, slot(hash)},
+      {Py_tp_repr, slot(text)},
+      {Py_tp_str, slot(text)},
       {Py_nb_add, slot(binary<CarryKind::kAdd, &N::nb_add>)},
       {Py_nb_subtract, slot(binary<CarryKind::kSub, &N::nb_subtract>)},
       {Py_nb_multiply, slot(binary<CarryKind::kMul, &N::nb_multiply>)},
@@ -547,6 +623,7 @@ PyObject* len(PyObject*, PyObject* object) {
 }
 
 Door* door_of(const char* name);
+extern Door doors[];
 
 // math.sqrt(n) and its kin take the number by its value.
 template <CarryKind kKind>
@@ -577,9 +654,41 @@ PyObject* math_isqrt(PyObject*, PyObject* args) {
   whole.a = add_node(root);
   return whole.a == kNoCarry ? plain : carry(plain, whole);
 }
-PyObject* math_log(PyObject*, PyObject* args) { return of_float<CarryKind::kLog>("log", args); }
+PyObject* math_log(PyObject*, PyObject* args) {
+  if (PyTuple_GET_SIZE(args) != 1) note_forgotten();  // to another base
+  return of_float<CarryKind::kLog>("log", args);
+}
+PyObject* math_log2(PyObject*, PyObject* args) { return of_float<CarryKind::kLog2>("log2", args); }
+PyObject* math_exp(PyObject*, PyObject* args) { return of_float<CarryKind::kExp>("exp", args); }
+PyObject* math_pow(PyObject*, PyObject* args) {
+  PyObject* plain = PyObject_Call(door_of("pow")->plain, args, nullptr);
+  if (plain == nullptr || PyTuple_GET_SIZE(args) != 2) return plain;
+  PyObject *base = PyTuple_GET_ITEM(args, 0), *power = PyTuple_GET_ITEM(args, 1);
+  if (!is_carrier(base) && !is_carrier(power)) return plain;
+  return carry_binary(plain, CarryKind::kPow, base, power);
+}
+// Those whose results have no expression.
+template <std::size_t kDoor>
+PyObject* math_forgetful(PyObject*, PyObject* args) {
+  note_forgotten();
+  return PyObject_Call(doors[kDoor].plain, args, nullptr);
+}
 
 Door doors[] = {
+    {"math", "gcd", {"gcd", math_forgetful<0>, METH_VARARGS, "Greatest Common Divisor."}},
+    {"math", "lcm", {"lcm", math_forgetful<1>, METH_VARARGS, "Least Common Multiple."}},
+    {"math", "log10", {"log10", math_forgetful<2>, METH_VARARGS, "Base 10 logarithm of x."}},
+    {"math", "log1p", {"log1p", math_forgetful<3>, METH_VARARGS, "Logarithm of 1 + x."}},
+    {"math", "fmod", {"fmod", math_forgetful<4>, METH_VARARGS, "Return fmod(x, y)."}},
+    {"math", "factorial", {"factorial", math_forgetful<5>, METH_VARARGS, "Find x!."}},
+    {"math", "comb", {"comb", math_forgetful<6>, METH_VARARGS, "Ways to choose k of n items."}},
+    {"math", "sin", {"sin", math_forgetful<7>, METH_VARARGS, "Return the sine of x."}},
+    {"math", "cos", {"cos", math_forgetful<8>, METH_VARARGS, "Return the cosine of x."}},
+    {"math", "tanh", {"tanh", math_forgetful<9>, METH_VARARGS, "Return the hyperbolic tangent."}},
+    {"math", "hypot", {"hypot", math_forgetful<10>, METH_VARARGS, "Euclidean distance."}},
+    {"math", "log2", {"log2", math_log2, METH_VARARGS, "Return the base 2 logarithm of x."}},
+    {"math", "exp", {"exp", math_exp, METH_VARARGS, "Return e raised to the power of x."}},
+    {"math", "pow", {"pow", math_pow, METH_VARARGS, "Return x**y."}},
     {"builtins", "len", {"len", len, METH_O, "Return the number of items in a container."}},
     {"math", "sqrt", {"sqrt", math_sqrt, METH_VARARGS, "Return the square root of x."}},
     {"math", "isqrt", {"isqrt", math_isqrt, METH_VARARGS, "Return the integer square root."}},
@@ -663,6 +772,7 @@ void watch(CarrySink* next) {
   if (plain_int_call != nullptr) PyLong_Type.tp_vectorcall = on ? int_call : plain_int_call;
   if (plain_float_call != nullptr) PyFloat_Type.tp_vectorcall = on ? float_call : plain_float_call;
   watch_floats(on);
+  watch_items(on);
   if (plain_range_call != nullptr) PyRange_Type.tp_vectorcall = on ? range_call : plain_range_call;
   for (const Door& door : doors) {
     // Whoever has replaced it meanwhile keeps what they put there.
@@ -681,6 +791,8 @@ void init_carriers(nb::module_& m) {
   plain_floats = *PyFloat_Type.tp_as_number;
   plain_float_compare = PyFloat_Type.tp_richcompare;
   plain_range_call = PyRange_Type.tp_vectorcall;
+  plain_list_item = PyList_Type.tp_as_mapping->mp_subscript;
+  plain_tuple_item = PyTuple_Type.tp_as_mapping->mp_subscript;
   for (Door& door : doors) {
     door.dict = PyModule_GetDict(nb::module_::import_(door.module).release().ptr());
     door.plain = PyDict_GetItemString(door.dict, door.name);

@@ -23,6 +23,7 @@ struct CarrySink {
   // The node of a dimension of a tensor that the run knows; kNoCarry where it does not.
   virtual CarryId dim(PyObject* tensor, Py_ssize_t axis) = 0;
   std::uint32_t serial = 0;  // of the run: carriers of other runs are plain numbers
+  bool asks = true;          // false once the model returned: what is asked then are our questions
 };
 
 // Installs a sink, and watches the doors while there is one.

@@ -5,6 +5,7 @@
 #include <nanobind/stl/string.h>
 
 #include "fairlead/base/error.h"
+#include "python/src/text.h"
 
 namespace fairlead::python {
 
@@ -34,11 +35,6 @@ Class classes[] = {
      nullptr},
     {ErrorCode::kInternal, "InternalError", "A fault in Fairlead itself.", nullptr},
 };
-
-nb::object text(const std::string& s) {
-  return nb::steal(
-      PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "backslashreplace"));
-}
 
 // One dict per detail; "values" are by run.
 nb::list details_of(const Error& e) {

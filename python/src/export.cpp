@@ -1,5 +1,6 @@
 // Bindings of the way from recorded runs to a written model.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <chrono>
 #include <map>
+#include <mutex>
 
 #include "fairlead/base/error.h"
 #include "fairlead/experiment/guards.h"
@@ -36,6 +38,13 @@ struct ModelHandle {
   onnx::Model model;
 };
 
+// Programs share pools of expressions, which grow where one is lowered or joined: one thread at a
+// time. Taken after the interpreter's lock is given back; a lowering in Python may come back here.
+std::unique_lock<std::recursive_mutex> alone_with_pools() {
+  static std::recursive_mutex mutex;
+  return std::unique_lock(mutex);
+}
+
 std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector<int>& runs,
                                      const std::vector<std::string>& symbols,
                                      const std::vector<std::vector<std::int64_t>>& symbol_values,
@@ -57,6 +66,7 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
   request.output_names = output_names;
   request.keep_writes = keep_writes;
   nb::gil_scoped_release release;
+  const auto lock = alone_with_pools();
   auto handle = std::make_unique<ProgramHandle>(ProgramHandle{build_program(request)});
   // What nothing needs goes in any case: it may hold operators that have no ONNX form.
   if (optimize) {
@@ -140,6 +150,7 @@ std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset,
                                    const std::vector<BoundsTuple>& bounds,
                                    const std::shared_ptr<onnx::SharedWeights>& shared) {
   nb::gil_scoped_release release;
+  const auto lock = alone_with_pools();
   onnx::LowerOptions options;
   options.opset = opset;
   for (const auto& [symbol, min, max] : bounds) options.bounds.push_back({symbol, min, max});
@@ -155,6 +166,7 @@ using PartTuple = std::pair<const ProgramHandle*, std::vector<BoundsTuple>>;
 // Programs of one model as one; each with the bounds of its own symbols.
 std::unique_ptr<ProgramHandle> join_programs(const std::vector<PartTuple>& given) {
   nb::gil_scoped_release release;
+  const auto lock = alone_with_pools();
   auto handle = std::make_unique<ProgramHandle>();
   Program& joined = handle->program;
   std::vector<JoinPart> parts;
@@ -214,14 +226,14 @@ nb::list program_nodes(const ProgramHandle& h) {
   return rows;
 }
 
-onnx::StagedModel write(const ModelHandle& h, const std::string& path, const std::string& external,
-                        std::shared_ptr<onnx::SharedWeights> shared) {
+onnx::StagedModel write(const ModelHandle& h, const std::filesystem::path& path,
+                        const std::string& external, std::shared_ptr<onnx::SharedWeights> shared) {
   using onnx::ExternalData;
   ExternalData mode = ExternalData::kAuto;
   if (external == "always") mode = ExternalData::kAlways;
   if (external == "never") mode = ExternalData::kNever;
   nb::gil_scoped_release release;
-  return onnx::write_model(h.model, path, mode, std::move(shared));
+  return onnx::write_model(h.model, path.string(), mode, std::move(shared));
 }
 
 std::unique_ptr<ModelHandle> weights_as_inputs(

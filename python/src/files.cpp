@@ -1,6 +1,7 @@
 // Bindings of the files that get their names when they are whole.
 #include <nanobind/nanobind.h>
 
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
 
@@ -90,10 +91,10 @@ void init_files(nb::module_& m) {
         "Whether a file may be the data of a model; of any where none is given.");
   m.def(
       "write_file",
-      [](const std::string& path, nb::bytes content, const std::string& function) {
+      [](const std::filesystem::path& path, nb::bytes content, const std::string& function) {
         const std::string bytes(content.c_str(), content.size());
         nb::gil_scoped_release release;
-        write_file(path, bytes, function);
+        write_file(path.string(), bytes, function);
       },
       "path"_a, "content"_a, "function"_a, "A small file, whole or not at all.");
 }

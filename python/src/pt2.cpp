@@ -1,6 +1,7 @@
 // Bindings of programs that torch.export made: from a .pt2 archive, or as JSON with tensors by
 // address.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -31,7 +32,8 @@ std::unique_ptr<ImportedHandle> handle(pt2::Imported imported) {
   return made;
 }
 
-std::unique_ptr<ImportedHandle> read(const std::string& path) {
+std::unique_ptr<ImportedHandle> read(const std::filesystem::path& given) {
+  const std::string path = given.string();
   nb::gil_scoped_release release;
   return handle(pt2::read_pt2(path));
 }

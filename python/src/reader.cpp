@@ -1,8 +1,13 @@
 // Bindings of the reader of ONNX files: one call gives the whole summary as Python objects.
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 
+#include <set>
+
+#include "fairlead/base/bytes.h"
 #include "fairlead/onnx/reader.h"
+#include "python/src/text.h"
 
 namespace fairlead::python {
 
@@ -19,7 +24,7 @@ nb::object shape_of(const onnx::ValueSummary& value) {
     if (dim.value) {
       shape.append(*dim.value);
     } else if (!dim.name.empty()) {
-      shape.append(dim.name);
+      shape.append(text(dim.name));
     } else {
       shape.append(nb::none());
     }
@@ -31,22 +36,26 @@ nb::list values(const std::vector<onnx::ValueSummary>& list) {
   nb::list result;
   for (const onnx::ValueSummary& value : list) {
     nb::dict row;
-    row["name"] = value.name;
-    row["dtype"] = value.dtype;
+    row["name"] = text(value.name);
+    row["dtype"] = text(value.dtype);
     row["shape"] = shape_of(value);
     result.append(row);
   }
   return result;
 }
 
+nb::object item(const std::string& value) { return text(value); }
+nb::object item(std::int64_t value) { return nb::int_(value); }
+
 template <typename Pairs>
 nb::dict pairs(const Pairs& list) {
   nb::dict result;
-  for (const auto& [key, value] : list) result[key.c_str()] = value;
+  for (const auto& [key, value] : list) result[text(key)] = item(value);
   return result;
 }
 
-nb::dict read_summary(const std::string& path) {
+nb::dict read_summary(const std::filesystem::path& given) {
+  const std::string path = given.string();
   onnx::ModelSummary summary;
   {
     nb::gil_scoped_release release;
@@ -54,11 +63,11 @@ nb::dict read_summary(const std::string& path) {
   }
   nb::dict result;
   result["ir_version"] = summary.ir_version;
-  result["producer"] = summary.producer_name;
-  result["producer_version"] = summary.producer_version;
+  result["producer"] = text(summary.producer_name);
+  result["producer_version"] = text(summary.producer_version);
   result["opsets"] = pairs(summary.opset_imports);
   result["metadata"] = pairs(summary.metadata);
-  result["graph"] = summary.graph_name;
+  result["graph"] = text(summary.graph_name);
   result["inputs"] = values(summary.inputs);
   result["outputs"] = values(summary.outputs);
   result["operators"] = pairs(summary.op_counts);
@@ -66,17 +75,19 @@ nb::dict read_summary(const std::string& path) {
   result["file_bytes"] = summary.file_bytes;
   std::int64_t weight_bytes = 0;
   std::int64_t external_bytes = 0;
-  nb::set files;
+  std::set<std::string> files;
   for (const onnx::InitializerSummary& tensor : summary.initializers) {
-    weight_bytes += tensor.bytes;
+    add_bytes(weight_bytes, tensor.bytes);
     if (!tensor.external) continue;
-    external_bytes += tensor.bytes;
-    files.add(tensor.location);
+    add_bytes(external_bytes, tensor.bytes);
+    files.insert(tensor.location);
   }
   result["weights"] = summary.initializers.size();
   result["weight_bytes"] = weight_bytes;
   result["external_bytes"] = external_bytes;
-  result["external_files"] = nb::list(files);
+  nb::list names;
+  for (const std::string& file : files) names.append(text(file));
+  result["external_files"] = names;
   return result;
 }
 

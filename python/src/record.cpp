@@ -67,6 +67,7 @@ void init_record(nb::module_& m) {
       .def("add", &Recorder::add, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none())
       .def("enter", &Recorder::enter)
       .def("leave", &Recorder::leave)
+      .def("returned", [](Recorder& recorder) { recorder.asks = false; })
       .def("end", &Recorder::end)
       .def("abort", &Recorder::abort)
       .def("forget", &Recorder::forget)

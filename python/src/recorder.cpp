@@ -108,6 +108,7 @@ void Recorder::begin(nb::list inputs, int reference, bool keep, bool roll, bool 
     run_->inputs.push_back(v);
     remember(input.ptr(), v);
   }
+  asks = true;
   if (carry_) watch(this);
 }
 

@@ -2,9 +2,12 @@
 #include "fairlead/report/file_report.h"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+
+#include "python/src/text.h"
 
 namespace fairlead::python {
 
@@ -17,7 +20,7 @@ using Settings = std::vector<std::map<std::string, std::int64_t>>;
 
 nb::list count_rows(const std::vector<report::Count>& counts) {
   nb::list rows;
-  for (const report::Count& c : counts) rows.append(nb::make_tuple(c.name, c.count));
+  for (const report::Count& c : counts) rows.append(nb::make_tuple(text(c.name), c.count));
   return rows;
 }
 
@@ -41,7 +44,7 @@ nb::dict operator_columns(const report::FileReport& found) {
 nb::dict module_columns(const report::FileReport& found) {
   nb::list name, parent, operators, bytes, items;
   for (const report::ModuleRow& row : found.modules) {
-    name.append(row.name);
+    name.append(text(row.name));
     parent.append(row.parent);
     operators.append(row.operators);
     bytes.append(row.weight_bytes);
@@ -60,10 +63,10 @@ nb::list tensor_rows(const report::FileReport& found) {
   nb::list rows;
   for (const report::TensorGroup& group : found.tensors) {
     nb::dict row;
-    row["name"] = group.pattern;
-    row["dtype"] = group.dtype;
+    row["name"] = text(group.pattern);
+    row["dtype"] = text(group.dtype);
     row["dims"] = group.dims;
-    row["file"] = group.file;
+    row["file"] = text(group.file);
     row["count"] = group.count;
     row["bytes"] = group.bytes;
     rows.append(row);
@@ -75,7 +78,7 @@ nb::list file_rows(const report::FileReport& found) {
   nb::list rows;
   for (const report::FileRow& file : found.files) {
     nb::dict row;
-    row["name"] = file.name;
+    row["name"] = text(file.name);
     row["bytes"] = file.bytes;
     row["tensors"] = file.tensors;
     row["tensor_bytes"] = file.tensor_bytes;
@@ -86,7 +89,8 @@ nb::list file_rows(const report::FileReport& found) {
   return rows;
 }
 
-nb::dict file_report(const std::string& path, const Settings& settings) {
+nb::dict file_report(const std::filesystem::path& given, const Settings& settings) {
+  const std::string path = given.string();
   report::FileReport found;
   std::vector<report::PeakMemory> peaks;
   {
@@ -96,16 +100,18 @@ nb::dict file_report(const std::string& path, const Settings& settings) {
     for (const auto& sizes : settings) peaks.push_back(report::peak_memory(summary, sizes));
   }
   nb::dict result;
-  result["strings"] = nb::cast(found.strings);
+  nb::list strings;
+  for (const std::string& s : found.strings) strings.append(text(s));
+  result["strings"] = strings;
   result["operators"] = operator_columns(found);
   result["modules"] = module_columns(found);
   nb::list kinds, modules, memory;
   for (const report::OperatorKind& kind : found.by_kind) {
-    kinds.append(nb::make_tuple(kind.name, kind.count, count_rows(kind.by_module)));
+    kinds.append(nb::make_tuple(text(kind.name), kind.count, count_rows(kind.by_module)));
   }
   for (const report::ModuleKind& kind : found.by_module) {
-    modules.append(nb::make_tuple(kind.pattern, kind.instances, kind.operators, kind.weight_bytes,
-                                  count_rows(kind.by_kind)));
+    modules.append(nb::make_tuple(text(kind.pattern), kind.instances, kind.operators,
+                                  kind.weight_bytes, count_rows(kind.by_kind)));
   }
   for (const report::PeakMemory& peak : peaks) {
     nb::dict row;

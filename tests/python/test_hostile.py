@@ -2,7 +2,8 @@
 
 Each is exported, and the file is compared with eager wherever its contract says that it may be used, at sizes up to
 1,025, by a checker of its own (hostile/check.py). A file that is refused with a sentence is fine.
-FAIRLEAD_HOSTILE_SEED repeats the formulas of another run; hostile/run_hostile.py runs any number of them.
+FAIRLEAD_HOSTILE_SEED repeats the rows and formulas of another run: of the table a part is drawn, other rows each time.
+hostile/run_hostile.py checks all of it, and any number of formulas.
 """
 
 import os
@@ -14,24 +15,23 @@ from hostile.check import BAD, check
 from hostile.compare import run_eager
 from hostile.formulas import formula
 from hostile.models import all_rows
-from hostile.unsolved import FORMULAS, ROWS
 
 CHUNK, CHUNKS = 10, 30
+ROWS = 100  # of the table
 # The same in every process of a run, another one in the next run.
 RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID", str(time.time()))
 SEED = int(os.environ.get("FAIRLEAD_HOSTILE_SEED", zlib.crc32(RUN.encode()) % 100_000))
 
 
-def marked(row):
-    reason = ROWS.get(row.id)
-    return pytest.param(row, id=row.id, marks=[pytest.mark.xfail(reason=reason, strict=False)] if reason else [])
+def drawn_rows() -> list:
+    return sorted(all_rows(), key=lambda row: zlib.crc32(f"{SEED} {row.id}".encode()))[:ROWS]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("row", [marked(row) for row in all_rows()])
+@pytest.mark.parametrize("row", drawn_rows(), ids=lambda row: row.id)
 def test_a_hostile_model_is_right_or_refused(row):
     verdict = check(row)
-    assert verdict.kind not in BAD, verdict.text()
+    assert verdict.kind not in BAD, f"FAIRLEAD_HOSTILE_SEED={SEED}\n{verdict.text()}"
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -40,16 +40,13 @@ def test_functions_of_sizes_are_right_or_refused(chunk):
     print(f"FAIRLEAD_HOSTILE_SEED={SEED}")
     verdicts = [check(formula(SEED * 1_000_000 + chunk * CHUNK + k)) for k in range(CHUNK)]
     bad = [v.text() for v in verdicts if v.kind in BAD]
-    if bad and FORMULAS:
-        pytest.xfail(f"{FORMULAS} (seed {SEED}: {len(bad)} of {CHUNK})")
     assert not bad, f"FAIRLEAD_HOSTILE_SEED={SEED}\n" + "\n".join(bad)
 
 
 def test_the_table_has_every_row_once():
     names = [row.id for row in all_rows()]
-    assert len(names) >= 300
+    assert len(names) >= 1400
     assert len(set(names)) == len(names)
-    assert set(ROWS) <= set(names)
 
 
 def test_eager_accepts_every_example():

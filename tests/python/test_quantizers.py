@@ -172,7 +172,8 @@ def test_a_graph_is_quantized_before_it_is_exported(tmp_path):
     operators = program.result.operators
     assert operators["QuantizeLinear"] >= 9
     assert operators["DequantizeLinear"] > operators["QuantizeLinear"]  # weights are stored as int8
-    assert [row["ok"] for row in program.discrepancies[:-1]] == [True] * 4  # against the quantized graph, in value
+    assert len(program.discrepancies) > 4  # the example and unseen calls, against the quantized graph, in value
+    assert all(row["ok"] for row in program.discrepancies[:-1])
     assert "worst difference" in program.contract.verified
     assert program.contract.notes[-1].startswith("quantized by PT2EQuantizer before it was exported: ")
     other = {"input_ids": ids(3, 4), "attention_mask": torch.ones(3, 4, dtype=torch.long)}

@@ -11,7 +11,8 @@ import onnx
 import pytest
 import report_models
 import torch
-from fairlead.report.record import finite, keep_times, read_record, times_path
+from fairlead.plain_json import finite
+from fairlead.report.record import keep_times, read_record, times_path
 from onnx import TensorProto, helper
 from untouched import data_file
 

@@ -2,6 +2,7 @@
 
 import ast
 import fcntl
+import json
 import os
 import re
 import subprocess
@@ -87,6 +88,25 @@ def test_the_wheel_has_stubs_templates_and_license(wheel):
     extensions = [n for n in names if n.startswith("fairlead/_core.") and n.endswith(".so")]
     assert len(extensions) == 1
     assert {n.partition("/")[0] for n in names} == {"fairlead", info}
+
+
+def test_the_wheel_says_what_was_compiled_into_it(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [n for n in archive.namelist() if n.endswith(".dist-info/sboms/fairlead.cdx.json")]
+        found = json.loads(archive.read(name))
+    assert (found["bomFormat"], found["metadata"]["component"]["version"]) == ("CycloneDX", fairlead.__version__)
+    versions = {row["name"]: row["version"] for row in found["components"]}
+    assert sorted(versions) == ["nanobind", "protozero", "simdjson"]
+    assert all(re.fullmatch(r"\d+\.\d+(\.\d+)*", version) for version in versions.values()), versions
+
+
+def test_the_same_input_gives_the_same_wheel(wheel, tmp_path):
+    (ROOT / "python" / "fairlead" / "py.typed").touch()
+    (ROOT / "README.md").touch()
+    assert build("wheel", tmp_path, *settings_of_a_build()).read_bytes() == wheel.read_bytes()
+    with zipfile.ZipFile(wheel) as archive:
+        (core,) = [n for n in archive.namelist() if n.endswith(".so")]
+        assert str(ROOT).encode() not in archive.read(core)
 
 
 def test_the_metadata_says_what_it_is(wheel):

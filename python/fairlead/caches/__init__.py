@@ -3,7 +3,7 @@
 from fairlead.caches.build import make_dynamic_cache, make_encoder_decoder_cache, make_static_cache
 from fairlead.caches.kinds import Kind, kind_of
 from fairlead.caches.register import cache_classes, register_flattening_functions
-from fairlead.caches.state import CacheContext, put_together, take_apart
+from fairlead.caches.state import CacheContext, put_together, remember_sizes, take_apart
 from fairlead.caches.support import describe_support
 
 # The name that the block has in the project it is known from.
@@ -21,5 +21,6 @@ __all__ = [
     "put_together",
     "register_additional_serialization_functions",
     "register_flattening_functions",
+    "remember_sizes",
     "take_apart",
 ]

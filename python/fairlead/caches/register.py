@@ -21,6 +21,7 @@ import torch
 from torch.fx import _pytree as fx_pytree
 from torch.utils import _pytree as pytree
 
+from fairlead.alone import changed
 from fairlead.caches.kinds import Kind, cache_bases, kind_of, layer_bases, named_like_a_cache
 from fairlead.caches.state import CacheContext, Encoder, put_together, take_apart
 
@@ -271,10 +272,11 @@ def register_flattening_functions(patch_transformers: Any = True, verbose: int =
     if choice in NOTHING:
         yield lambda inputs: inputs
         return
-    held = _enter()
+    held = changed(lambda: (_enter(),), _exit)
     if verbose:
-        print(f"[register_flattening_functions] {len(held)} classes: {', '.join(cls.__name__ for cls in held)}")
+        names = [cls.__name__ for cls in held.held[0][0]]
+        print(f"[register_flattening_functions] {len(names)} classes: {', '.join(names)}")
     try:
         yield lambda inputs: inputs
     finally:
-        _exit(held)
+        held()

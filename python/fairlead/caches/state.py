@@ -19,6 +19,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -311,13 +312,27 @@ def _derived(name: str, value: Any, attributes: dict[str, Any]) -> Any:
     return {"derived": list(rule)} if _same(value, tensor.shape[rule[1]]) else None
 
 
+def remember_sizes(cache: Any, size_of: Callable[[torch.Tensor, int], int | None]) -> None:
+    """Numbers of a cache that repeat sizes of its tensors become what `size_of` gives for them: a size that remembers
+    where it comes from, so that it is not taken for a number of its own."""
+    attributes = getattr(cache, "__dict__", {})
+    for name, value in list(attributes.items()):
+        if name in REPEATS and isinstance(_derived(name, value, attributes), dict):
+            tensor = _tensor_of(attributes, REPEATS[name][0])
+            size = size_of(tensor, REPEATS[name][1] % tensor.dim())
+            attributes[name] = value if size is None else size
+        for inner in value if isinstance(value, list) else [value]:
+            if kind_of(inner) is not Kind.NOT:
+                remember_sizes(inner, size_of)
+
+
 def _same(left: Any, right: Any) -> bool:
     if isinstance(left, torch.SymInt) or isinstance(right, torch.SymInt):
         # A plain == would put a guard into the program that is being exported.
         from torch.fx.experimental.symbolic_shapes import statically_known_true
 
         return statically_known_true(left == right)
-    return left == right
+    return left.real == right.real  # the numbers without their memory: this is not a question of the model
 
 
 class Decoder:

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, __version__
+from fairlead.alone import alone
 from fairlead.exporters.model_settings import exportable
 from fairlead.exporters.onnx import OnnxExporter
 from fairlead.exporters.program import OnnxProgram, external_words
@@ -26,10 +27,9 @@ from fairlead.generation.watch import copied
 from fairlead.pipeline import export
 from fairlead.request import DEFAULT_OPSET
 from fairlead.runtime import manifest
-from fairlead.signals import terminable
 
 
-@terminable()
+@alone
 def export_for_generation(
     exporter: Any,
     model: Any,

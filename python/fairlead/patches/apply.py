@@ -11,10 +11,12 @@ import contextlib
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from fairlead._core import FairleadError, InvalidInput
-from fairlead.patches.slots import Layer, Slot, lock, original_of, put_on, take_off
+from fairlead.alone import changed
+from fairlead.patches.slots import lock, original_of, put_on, take_off
 from fairlead.patches.table import Patch, patch_rows, resolve
 
 APPLIED, NOT_NEEDED, UNRESOLVED, NOT_LOADED = "applied", "not needed", "unresolved", "nothing loaded"
@@ -117,7 +119,7 @@ def _apply(patch: Patch, applied: Applied, undo: contextlib.ExitStack) -> None:
     for outcome, owner, name in look(patch):
         if outcome.status == APPLIED:
             try:
-                held: tuple[Slot, Layer] = put_on(owner, name, patch, patch.factory)
+                change = changed(partial(put_on, owner, name, patch, patch.factory), take_off)
             except FairleadError:
                 raise
             except Exception as error:
@@ -125,5 +127,5 @@ def _apply(patch: Patch, applied: Applied, undo: contextlib.ExitStack) -> None:
                     f"[apply_patches] Expected a replacement for {outcome.target} from the patch {patch.name!r}, got "
                     f"{type(error).__name__}: {error}. Correct its factory, or take it out with unregister_patch."
                 ) from error
-            undo.callback(take_off, *held)
+            undo.callback(change)
         applied.outcomes.append(outcome)

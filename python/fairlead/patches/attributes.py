@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
+from fairlead.alone import changed
 from fairlead.patches.slots import put_on, take_off
 
 
@@ -18,7 +20,7 @@ def patch_attributes(patches: Iterable[tuple[Any, str, Callable[[Any], Any]]]) -
     """
     with contextlib.ExitStack() as undo:
         for owner, attribute, factory in patches:
-            undo.callback(take_off, *put_on(owner, attribute, object(), factory))
+            undo.callback(changed(partial(put_on, owner, attribute, object(), factory), take_off))
         yield
 
 

@@ -104,6 +104,7 @@ class ProgramExport(_Export):
     runtime = "PyTorch"
     several = False
     keep_writes = True
+    keeps_numbers = False
     rolls = False  # a program of torch.export has no such loop
     flat = False  # the model's own arguments and results; True: tensors in the order of the contract
 

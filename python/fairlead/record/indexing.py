@@ -17,6 +17,7 @@ from fairlead._core import SizeInt
 SLICE = torch.ops.aten.slice.Tensor
 PAD = torch.ops.aten.constant_pad_nd.default
 SPLIT = torch.ops.aten.split.Tensor
+INDEX_PUT = torch.ops.aten.index_put_.default
 
 
 def cut(session: Any, tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
@@ -79,7 +80,44 @@ def getitem(session: Any, tensor: torch.Tensor, index: Any) -> torch.Tensor:
 
 def setitem(session: Any, tensor: torch.Tensor, index: Any, value: Any) -> None:
     tensor, index = cut(session, tensor, index)
-    tensor[index] = value
+    found = selected(tensor, index, value)
+    if found is None:
+        tensor[index] = value
+    else:
+        session.execute(INDEX_PUT, *found, value)
+
+
+def selected(tensor: torch.Tensor, index: Any, value: Any) -> tuple[torch.Tensor, list[torch.Tensor | None]] | None:
+    """The view and the indices of x[mask] = values, where each selected element has a value of its own: PyTorch takes
+    leading ones off the sizes of the values, so that it does another thing where one element happens to be selected."""
+    items = index if type(index) is tuple else (index,)
+    masks = [item for item in items if isinstance(item, torch.Tensor)]
+    if len(masks) != 1 or masks[0].dtype != torch.bool or masks[0].dim() == 0 or type(value) is not torch.Tensor:
+        return None
+    if value.dtype != tensor.dtype or any(dims_of(item) is None or isinstance(item, bool) for item in items):
+        return None
+    rest = tensor.dim() - sum(dims_of(item) or 0 for item in items)
+    added = sum(item is None for item in items) - sum(isinstance(item, int) for item in items)
+    if rest < 0 or not 0 < value.dim() <= tensor.dim() + added - masks[0].dim() + 1:
+        return None
+    places: list[torch.Tensor | None] = []
+    dim = 0
+    for item in items:
+        if isinstance(item, int):
+            tensor = tensor.select(dim, item)
+            continue
+        if item is masks[0]:
+            places.append(item)
+            dim += item.dim()
+            continue
+        if item is None:
+            tensor = tensor.unsqueeze(dim)
+        elif item is not Ellipsis and item != slice(None):
+            return None
+        passed = rest if item is Ellipsis else 1
+        places += [None] * passed
+        dim += passed
+    return tensor, places
 
 
 def pad(session: Any, input: torch.Tensor, pad: Any, mode: str = "constant", value: float | None = None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairlead import _core
-from fairlead.leaves import get_leaf_tensors
+from fairlead.alone import changed, forget, pass_on
+from fairlead.caches import Kind, kind_of, remember_sizes
+from fairlead.leaves import get_leaf_tensors, with_numbers
 from fairlead.record import einsum
 from fairlead.record.control_flow import register_rules
 from fairlead.record.indexing import CANONICAL
@@ -21,7 +24,7 @@ from fairlead.record.memos import Memos
 from fairlead.record.operators import Kept, define, kept_functions
 from fairlead.record.state import ModelState
 from fairlead.record.switches import tracing_switches
-from fairlead.record.threads import recorded_threads
+from fairlead.record.threads import recorded_here, recorded_threads
 
 DTYPES = {getattr(torch, name): name for name in (
     "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool", "float16", "float64", "uint32", "uint64",
@@ -87,6 +90,13 @@ def _item(session, func, args, kwargs):
     return session.core.read_result(func(*args, **kwargs or {}))
 
 
+def _layout(session, func, args, kwargs):
+    """Strides say whether a size is 1: a question about each."""
+    for size in session.core.shape_of(args[0]) or ():
+        bool(size == 1)
+    return func(*args, **kwargs or {})
+
+
 def _canonical(replacement):
     def call(session, func, args, kwargs):
         session.core.note_call(func, args, kwargs)
@@ -109,6 +119,8 @@ _WATCHED = {
     torch.Tensor.nelement: _count,
     torch.numel: _count,
     torch.Tensor.item: _item,
+    torch.Tensor.is_contiguous: _layout,
+    torch.Tensor.stride: _layout,
     torch.Tensor.device.__get__: device_of,
     torch.Tensor.to: stays,
     torch.Tensor.cpu: stays,
@@ -178,6 +190,17 @@ def place_of(error: BaseException) -> str:
     return found
 
 
+def watched_modules(core: Any) -> tuple:
+    """Hooks that tell the core which module runs. PyTorch has them for all threads: others are not ours."""
+    modules = torch.nn.modules.module
+    return (
+        modules.register_module_forward_pre_hook(lambda module, _: core.enter(module) if recorded_here() else None),
+        modules.register_module_forward_hook(
+            lambda module, _, out: core.leave() if recorded_here() else None, always_call=True
+        ),
+    )
+
+
 HEAVY = 64 << 20  # bytes of parameters from which on a run without them is worth a try
 
 
@@ -206,6 +229,7 @@ class RecordingSession:
         self.roll = roll
         self.flags = flags  # torch's "am I being traced" is yes
         self.carry = True  # sizes remember where they come from
+        self.numbers = False  # that forward returns are outputs, too
         self.weightless = Light(model)
         self.light: Light | None = None  # while a run goes without weights
         self.muted = False
@@ -223,6 +247,7 @@ class RecordingSession:
         self._entered = 0
         self.state = ModelState(model)
         self.memos = Memos()
+        changed(tuple, self.state.restore)
 
     def __enter__(self):
         self._entered += 1
@@ -247,17 +272,17 @@ class RecordingSession:
         self.add(func, args, None, out)
         return out
 
-    def run_cheaply(self, args: tuple, kwargs: dict, reference: int, heavy: bool) -> Outcome:
-        """Without weights where that saves something and works."""
+    def run_cheaply(self, call: Callable[[], tuple[tuple, dict]], reference: int, heavy: bool) -> Outcome:
+        """Without weights where that saves something and works. `call` makes the arguments: a run may change them."""
         if heavy or self.weightless.bytes > HEAVY:
             self.light = self.weightless
             try:
-                outcome = self.run(args, kwargs, reference)
+                outcome = self.run(*call(), reference)
             finally:
                 self.light = None
             if not outcome.error:
                 return outcome
-        return self.run(args, kwargs, reference)
+        return self.run(*call(), reference)
 
     @contextlib.contextmanager
     def modes(self):
@@ -270,18 +295,23 @@ class RecordingSession:
         core = self.core
         self.memos.forget()
         core.begin(inputs, reference, keep, self.roll, self.carry)
-        modules = torch.nn.modules.module
-        before = modules.register_module_forward_pre_hook(lambda module, _: core.enter(module))
-        after = modules.register_module_forward_hook(lambda module, _, out: core.leave(), always_call=True)
+        for value in (*args, *kwargs.values()):
+            if kind_of(value) is not Kind.NOT:
+                remember_sizes(value, core.size_of)
+        hooks = changed(lambda: watched_modules(core), lambda *handles: [handle.remove() for handle in handles])
         try:
             try:
                 with recorded_threads(self.modes):
                     outputs = self.model(*args, **kwargs)
+                    if self.numbers:
+                        outputs = with_numbers(outputs)
             except _core.FairleadError:
                 raise
             except Exception as error:  # the model refused these sizes: whatever it raised is the answer
+                pass_on(error)
                 words = f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
                 return Outcome(error=words + place_of(error))
+            core.returned()
             leaves = list(get_leaf_tensors(outputs).values())
             run = core.end(leaves)
             if reference >= 0:
@@ -295,8 +325,8 @@ class RecordingSession:
             return Outcome(parted=(op, core.describe(reference, op), core.describe_current()))
         finally:
             self.muted = False
-            before.remove()
-            after.remove()
+            hooks()
+            forget(hooks)
             core.abort()
             self.memos.forget()
             self.state.restore()

@@ -6,35 +6,118 @@
 3. PyTorch's fused fast path for transformer encoders, which would hide the layer in one operator.
 4. torch.compile, which torch.cond and its like start: under a mode it cannot, and what it would make is the same.
 5. Patches registered for "observe" (fairlead/patches): loops over the experts that were hit go over every expert.
+
+PyTorch has 1 to 4 once per process. What is put there answers by thread: others, which only run a model, get the answer
+that they would have got (those of 5 change no number). Exports take turns (alone.py), so that nobody switches twice.
 """
 
 from __future__ import annotations
 
 import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
+from fairlead.alone import during
+
+_here = threading.local()  # .depth: how many blocks of this thread are open
+
+
+def recorded_here() -> bool:
+    return getattr(_here, "depth", 0) > 0
+
 
 @contextlib.contextmanager
-def tracing_switches(flags: bool = True):
-    undo = contextlib.ExitStack()
-    with undo:
+def here() -> Iterator[None]:
+    """In this thread what is switched is switched."""
+    before = getattr(_here, "depth", 0)
+
+    def leave(depth: int) -> None:
+        _here.depth = depth
+
+    def enter() -> tuple:
+        _here.depth = before + 1
+        return (before,)
+
+    with during(enter, leave):
+        yield
+
+
+class ByThread:
+    """A flag that is `inside` for the thread that is recorded, and as it was for all others."""
+
+    def __init__(self, inside: bool, before: Any):
+        self.inside, self.before = inside, before
+
+    def __bool__(self) -> bool:
+        return self.inside if recorded_here() else bool(self.before)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self) == other
+
+    def __hash__(self) -> int:
+        return hash(bool(self))
+
+    def __index__(self) -> int:
+        return int(bool(self))
+
+    def __or__(self, other: Any) -> Any:
+        return bool(self) | other
+
+    def __and__(self, other: Any) -> Any:
+        return bool(self) & other
+
+    def __xor__(self, other: Any) -> Any:
+        return bool(self) ^ other
+
+    __ror__, __rand__, __rxor__ = __or__, __and__, __xor__  # libraries join it with flags of their own
+
+    def __repr__(self) -> str:
+        return repr(bool(self))
+
+
+def by_thread(inside: Callable, before: Callable) -> Callable:
+    """The same for a function."""
+
+    def choose(*args: Any, **kwargs: Any) -> Any:
+        return inside(*args, **kwargs) if recorded_here() else before(*args, **kwargs)
+
+    return choose
+
+
+def switched(owner: Any, name: str, make: Callable[[Any], Any]) -> contextlib.AbstractContextManager:
+    """`owner.name` is `make` of what it was."""
+
+    def throw() -> tuple:
+        before = getattr(owner, name)
+        setattr(owner, name, make(before))
+        return (before,)
+
+    return during(throw, lambda before: setattr(owner, name, before))
+
+
+def without_fast_path() -> contextlib.AbstractContextManager:
+    return switched(torch.backends.mha, "_is_fastpath_enabled", lambda before: ByThread(False, before))
+
+
+@contextlib.contextmanager
+def tracing_switches(flags: bool = True) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
         for flag in ("_is_compiling_flag", "_is_exporting_flag"):
             if flags and hasattr(torch.compiler, flag):
-                undo.callback(setattr, torch.compiler, flag, getattr(torch.compiler, flag))
-                setattr(torch.compiler, flag, True)
+                stack.enter_context(switched(torch.compiler, flag, lambda before: ByThread(True, before)))
         for module in (torch.nn.functional, torch.functional):
             for check in ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"):
                 if hasattr(module, check):
-                    undo.callback(setattr, module, check, getattr(module, check))
-                    setattr(module, check, _no_mode)
-        undo.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
-        torch.backends.mha.set_fastpath_enabled(False)
-        undo.callback(setattr, torch, "compile", torch.compile)
-        torch.compile = _uncompiled
+                    stack.enter_context(switched(module, check, lambda before: by_thread(_no_mode, before)))
+        stack.enter_context(without_fast_path())
+        stack.enter_context(switched(torch, "compile", lambda before: by_thread(_uncompiled, before)))
         from fairlead.patches.apply import apply_patches  # which needs this package
 
-        undo.enter_context(apply_patches("observe"))
+        stack.enter_context(apply_patches("observe"))
+        stack.enter_context(here())
         yield
 
 

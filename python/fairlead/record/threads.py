@@ -17,21 +17,29 @@ from typing import Any
 import torch
 
 from fairlead._core import Unsupported
+from fairlead.alone import during
+from fairlead.record.switches import here
 
 PATIENCE = 20.0  # seconds
 
 _here = threading.local()  # .modes: what a thread that is recorded gives to those it starts
 
 
+def recorded_here() -> bool:
+    """Whether this thread runs the model that is recorded."""
+    return getattr(_here, "modes", None) is not None
+
+
 @contextlib.contextmanager
 def _recorded(modes: Callable[[], Any]) -> Iterator[None]:
     before = getattr(_here, "modes", None)
-    _here.modes = modes
-    try:
-        with torch.no_grad(), modes():
-            yield
-    finally:
-        _here.modes = before
+
+    def enter() -> tuple:
+        _here.modes = modes
+        return (before,)
+
+    with during(enter, lambda before: setattr(_here, "modes", before)), here(), torch.no_grad(), modes():
+        yield
 
 
 def _within(modes: Callable[[], Any], function: Callable) -> Callable:
@@ -89,9 +97,12 @@ def recorded_threads(modes: Callable[[], Any]) -> Iterator[None]:
             if not isinstance(error, Exception):  # another program: the run ends here
                 raise error
 
-    ThreadPoolExecutor.submit, threading.Thread.start = submit_recorded, start_recorded
-    try:
-        with _recorded(modes):
-            yield
-    finally:
+    def put() -> tuple:
+        ThreadPoolExecutor.submit, threading.Thread.start = submit_recorded, start_recorded
+        return submit, start
+
+    def put_back(submit: Any, start: Any) -> None:
         ThreadPoolExecutor.submit, threading.Thread.start = submit, start
+
+    with during(put, put_back), _recorded(modes):
+        yield

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 from dataclasses import dataclass
 from typing import Any
 
 from fairlead import _core
 from fairlead.contract import Contract, fixed_together, grouped
+from fairlead.json_form import problem
+from fairlead.plain_json import plain_json
+from fairlead.report.record_form import RECORD, TIMES
 
 KEY = "fairlead.report"
 NOT_KEPT = ("eager_seconds", "ort_seconds", "failed", "not_finite")
@@ -58,21 +60,6 @@ def versions() -> dict[str, str]:
     return {"fairlead": _core.__version__, "torch": torch.__version__}
 
 
-def plain_json(value: Any) -> str:
-    """JSON that every reader takes: NaN and infinities, which JSON has not, are strings."""
-    return json.dumps(finite(value), separators=(",", ":"), allow_nan=False)
-
-
-def finite(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if isinstance(value, dict):
-        return {str(k): finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [finite(v) for v in value]
-    return value
-
-
 def read_record(path: str) -> dict:
     """What the file says about itself; {} for a file that Fairlead did not write."""
     text = _core.read_summary(path)["metadata"].get(KEY, "{}")
@@ -82,7 +69,12 @@ def read_record(path: str) -> dict:
         raise _core.ParseError(
             f"[report] Expected JSON under {KEY} in the metadata of '{path}', got: {error}. Export the model again."
         ) from None
-    return record if isinstance(record, dict) else {}
+    if expected := problem(record, RECORD):
+        raise _core.ParseError(
+            f"[report] Expected {expected} under {KEY} in the metadata of '{path}', got another. "
+            "Export the model again."
+        )
+    return record
 
 
 # ---- times -------------------------------------------------------------------------------------------
@@ -105,6 +97,6 @@ def fresh_times(path: str) -> dict:
     try:
         with open(times_path(path), encoding="utf-8") as file:
             times = json.load(file)
-        return times if times["model_bytes"] == os.path.getsize(path) else {}
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, ValueError, RecursionError):
         return {}
+    return times if not problem(times, TIMES) and times["model_bytes"] == os.path.getsize(path) else {}

@@ -7,13 +7,14 @@ stays in ONNX Runtime's own memory.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
-from fairlead._core import FairleadError, InvalidInput
+from fairlead._core import FairleadError, InvalidInput, ParseError
 from fairlead.runtime import manifest as manifests
 from fairlead.runtime.grids import grid_inputs
 from fairlead.runtime.part import TYPES, Part, ort_value, to_numpy
@@ -113,11 +114,30 @@ def folder_of(parts: Any) -> str:
     )
 
 
+@contextlib.contextmanager
+def fitting(folder: str) -> Iterator[None]:
+    """Manifest and files may each be right and not belong together: then a name is missing, or an array is of another
+    form, somewhere below."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as error:
+        if isinstance(error, FairleadError):
+            raise
+        raise ParseError(
+            f"[generate] Expected parts and a generation.json that belong together in {folder}, but there was "
+            f"{type(error).__name__}: {str(error)[:200]}. Export the model again."
+        ) from error
+
+
 class Run:
     """One generation: the pool of values, and what was generated so far."""
 
     def __init__(self, generator: Generator, input_ids: Any, attention_mask: Any, given: dict[str, Any]):
-        self.manifest, self.parts = generator.manifest, generator.parts
+        self.manifest, self.parts, self.folder = generator.manifest, generator.parts, generator.folder
+        with fitting(self.folder):
+            self.begin(input_ids, attention_mask, given)
+
+    def begin(self, input_ids: Any, attention_mask: Any, given: dict[str, Any]) -> None:
         names = {name for part in self.parts.values() for name in part.inputs} | set(self.extra_inputs())
         inputs = {name: given.pop(name) for name in list(given) if name in names and given[name] is not None}
         given = {name: value for name, value in given.items() if name not in names}
@@ -211,10 +231,11 @@ class Run:
         ended = np.zeros(len(self.tokens), bool)
         fed = self.fed
         for step in range(self.choose.last - self.choose.prompt + 1):
-            logits = self.forward(fed, self.parts_of(step))
-            chosen = np.where(ended, self.pad, self.choose(logits, self.tokens)).astype(np.int64)
-            fed = self.take(chosen)
-            ended |= np.isin(chosen, self.settings.eos_token_id)
+            with fitting(self.folder):
+                logits = self.forward(fed, self.parts_of(step))
+                chosen = np.where(ended, self.pad, self.choose(logits, self.tokens)).astype(np.int64)
+                fed = self.take(chosen)
+                ended |= np.isin(chosen, self.settings.eos_token_id)
             yield chosen
             if ended.all():
                 return

@@ -33,11 +33,10 @@ import os
 from typing import Any
 
 from fairlead._core import InvalidInput, ParseError, write_file
+from fairlead.runtime.manifest_form import FORM, problem
 
 FILE = "generation.json"
 FORMAT = 1
-KEYS = ("format", "model", "kind", "parts", "once", "prefill", "step", "cache", "prompt_only", "positions", "tokens",
-        "settings")  # fmt: skip
 
 
 def write(folder: str, manifest: dict[str, Any]) -> str:
@@ -56,35 +55,35 @@ def read(folder: Any) -> dict[str, Any]:
             f"[Generator] Expected {path}, but there is {what}. Give the folder that export_for_generation wrote."
         )
     try:
-        with open(path) as file:
+        with open(path, encoding="utf-8") as file:
             manifest = json.load(file)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ParseError(f"[Generator] Expected JSON in {path}, but {error}. Export the model again.") from None
     check(manifest, path)
     return manifest
 
 
 def check(manifest: Any, path: str) -> None:
-    missing = [key for key in KEYS if not isinstance(manifest, dict) or key not in manifest]
-    if missing:
-        raise ParseError(f"[Generator] Expected {', '.join(missing)} in {path}, got none. Export the model again.")
-    if manifest["format"] != FORMAT:
+    if isinstance(manifest, dict) and manifest.get("format", FORMAT) != FORMAT:
         raise ParseError(
-            f"[Generator] Expected format {FORMAT} in {path}, got {manifest['format']!r}. "
+            f"[Generator] Expected format {FORMAT} in {path}, got {shown(manifest['format'])}. "
             "Export the model again, or use the release of Fairlead that wrote it."
         )
-    if not isinstance(manifest["parts"], dict):
-        raise ParseError(f"[Generator] Expected parts by name in {path}, got {type(manifest['parts']).__name__}.")
-    for key in ("once", "prefill", "step", "cache"):
-        if not isinstance(manifest[key], list):
-            raise ParseError(f"[Generator] Expected a list under {key} in {path}, got {type(manifest[key]).__name__}.")
-    for name, part in manifest["parts"].items():
-        file = part.get("file") if isinstance(part, dict) else None
-        # Parts lie in the folder: a manifest does not choose among the files of the machine.
-        if not isinstance(file, str) or os.path.isabs(file) or ".." in file.split("/"):
-            raise ParseError(
-                f"[Generator] Expected the file of part {name!r} within the folder of {path}, got {file!r}."
-            )
-    for name in [*manifest["once"], *manifest["prefill"], *manifest["step"]]:
-        if name not in manifest["parts"]:
-            raise ParseError(f"[Generator] Expected the part {name!r} in {path}, got none. Export the model again.")
+    expected = problem(manifest, FORM)
+    if not expected:
+        expected = next((f"the part {n!r}" for n in names_in(manifest) if n not in manifest["parts"]), "")
+    if not expected and not (manifest["prefill"] and manifest["step"]):
+        expected = "parts under prefill and step"
+    if not expected and manifest["kind"] == "encoder_decoder" and not manifest["once"]:
+        expected = "a part under once, which is the encoder"
+    if expected:
+        raise ParseError(f"[Generator] Expected {expected} in {path}, got another. Export the model again.")
+
+
+def names_in(manifest: dict[str, Any]) -> list[str]:
+    return [*manifest["once"], *manifest["prefill"], *manifest["step"]]
+
+
+def shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairlead._core import InvalidInput
+from fairlead.runtime.chat_template import render
 from fairlead.runtime.generator import Generator
 
 
@@ -28,7 +29,7 @@ class TextGenerator:
         if chat is None:
             chat = self.template is not None
         if not chat:
-            ids = self.tokenizer.encode(prompt).ids
+            ids = self.encoded(prompt, True)
         elif self.template is None:
             raise InvalidInput(
                 f"[generate] Expected a chat template in '{self.folder}', got none. Leave --chat out: the prompt is "
@@ -36,17 +37,25 @@ class TextGenerator:
             )
         else:
             # The template writes the special tokens itself.
-            ids = self.tokenizer.encode(self.conversation(prompt, system), add_special_tokens=False).ids
+            ids = self.encoded(self.conversation(prompt, system), False)
         if not ids:
             raise InvalidInput("[generate] Expected a prompt, got one without a token. Write some text.")
         return ids
+
+    def encoded(self, text: str, special: bool) -> list[int]:
+        try:
+            return self.tokenizer.encode(text, add_special_tokens=special).ids
+        except Exception as error:  # the library raises plain Exception
+            raise InvalidInput(
+                f"[generate] Expected a tokenizer that takes this prompt in '{self.folder}', but it raised: {error}."
+            ) from error
 
     def conversation(self, prompt: str, system: str | None) -> str:
         messages = [{"role": "system", "content": system}] if system is not None else []
         messages.append({"role": "user", "content": prompt})
         settings = read_json(os.path.join(self.folder, "tokenizer_config.json"))
         special = {
-            name: value["content"] if isinstance(value, dict) else value
+            name: value.get("content") if isinstance(value, dict) else value
             for name, value in settings.items()
             if name.endswith("_token") and value
         }
@@ -60,7 +69,12 @@ class TextGenerator:
 
         decoder = DecodeStream(skip_special_tokens=True)
         for step in self.generator.stream([self.tokens(prompt, chat, system)], **settings):
-            piece = decoder.step(self.tokenizer, int(step[0]))
+            try:
+                piece = decoder.step(self.tokenizer, int(step[0]))
+            except Exception as error:  # as above; a token beyond 32 bits too
+                raise InvalidInput(
+                    f"[generate] Expected tokens of the tokenizer in '{self.folder}', got {int(step[0])}: {error}."
+                ) from error
             if piece:
                 yield piece
 
@@ -92,11 +106,18 @@ def chat_template(folder: str) -> str | None:
     """Of chat_template.jinja, or of tokenizer_config.json; among several named ones the default."""
     path = os.path.join(folder, "chat_template.jinja")
     if os.path.isfile(path):
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    found = read_json(os.path.join(folder, "tokenizer_config.json")).get("chat_template")
+        try:
+            with open(path, encoding="utf-8") as file:
+                return file.read()
+        except (OSError, ValueError) as error:
+            raise InvalidInput(f"[generate] Expected text in '{path}', got {error}.") from error
+    path = os.path.join(folder, "tokenizer_config.json")
+    found = read_json(path).get("chat_template")
     if isinstance(found, list):
-        found = {row.get("name"): row.get("template") for row in found}.get("default")
+        rows = [row for row in found if isinstance(row, dict) and row.get("name") == "default"]
+        found = rows[0].get("template") if rows else None
+    if found is not None and not isinstance(found, str):
+        raise InvalidInput(f"[generate] Expected a chat_template that is text in '{path}', got {type(found).__name__}.")
     return found
 
 
@@ -111,40 +132,3 @@ def read_json(path: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidInput(f"[generate] Expected an object in '{path}', got a {type(found).__name__}.")
     return found
-
-
-def render(template: str, folder: str, **values: Any) -> str:
-    """As Transformers renders it: in a sandbox, because a template comes with the weights."""
-    try:
-        from jinja2 import TemplateError
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-    except ImportError as error:
-        raise ImportError(
-            f"[generate] Expected jinja2 for the chat template, but it cannot be imported ({error}). "
-            "Install it with pip install jinja2, or pass --no-chat."
-        ) from None
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-    environment.filters["tojson"] = lambda value, **_: json.dumps(value, ensure_ascii=False)
-    environment.globals["raise_exception"] = refuse
-    environment.globals["strftime_now"] = now
-    try:
-        return environment.from_string(template).render(**values)
-    except TemplateError as error:
-        raise InvalidInput(
-            f"[generate] Expected a chat template that takes this prompt in '{folder}', but it raised: {error}. "
-            "Pass --no-chat."
-        ) from error
-
-
-def refuse(message: str) -> None:
-    from jinja2 import TemplateError
-
-    raise TemplateError(message)
-
-
-def now(form: str) -> str:
-    from datetime import datetime
-
-    return datetime.now().strftime(form)

@@ -45,7 +45,7 @@ def run_eager(model: torch.nn.Module, call: Any) -> list[torch.Tensor]:
     return [v.detach().clone() if isinstance(v, torch.Tensor) else torch.tensor(v) for v in kept]
 
 
-def difference(want: list[torch.Tensor], got: list[torch.Tensor]) -> str:
+def difference(want: list[torch.Tensor], got: list[torch.Tensor], times: float = 1.0) -> str:
     """In words; "" where they agree. Scaled by each output's own largest magnitude."""
     if len(want) != len(got):
         return f"{len(got)} outputs, eager has {len(want)}"
@@ -71,7 +71,7 @@ def difference(want: list[torch.Tensor], got: list[torch.Tensor]) -> str:
         if not bool(finite.any()):
             continue
         a, b = a[finite], b[finite]
-        allowed = TOLERANCE.get(w.dtype, 0.0) * float(a.abs().max()) + FLOOR.get(w.dtype, 0.0)
+        allowed = times * TOLERANCE.get(w.dtype, 0.0) * float(a.abs().max()) + FLOOR.get(w.dtype, 0.0)
         off = (a - b).abs()
         if float(off.max()) > allowed:
             at = int(off.argmax())

@@ -267,6 +267,8 @@ def formula(seed: int) -> Row:
             shapes = ", ".join(str(list(k.shape)) for k in inputs)
             row.source = text[text.index("    def forward") :] + f"    # example: {shapes}"
             row.build = Built(row.build)
+            # Coordinates of hundreds are rounded, and what lies between two values moves with them.
+            row.tolerance = 10.0 if "linear" in text else 1.0
             return row
     raise AssertionError(f"no formula from seed {seed} that eager accepts")
 

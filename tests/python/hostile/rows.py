@@ -105,6 +105,7 @@ class Row:
     options: dict = field(default_factory=dict)  # of export
     largest: int = 1025  # a size beyond which eager itself is too slow
     source: str = ""
+    tolerance: float = 1.0  # times the usual one
     mentions: str = ""  # what the contract has to say, as a pattern
 
     @property

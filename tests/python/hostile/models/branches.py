@@ -100,6 +100,35 @@ def matched(x):
             return x * 4
 
 
+# ---- arguments that a size chooses -------------------------------------------------------------------------------------
+
+ONE, OTHER, WEIGHTS = torch.tensor(1.5), torch.tensor(2.5), torch.randn(5, generator=torch.Generator().manual_seed(0))
+row("chosen arguments", "a factor", lambda x: x * (1.5 if x.shape[1] > 40 else 2.5), floats(3, 33))
+row("chosen arguments", "a factor by parity", lambda x: x * (1.5 if x.shape[1] % 2 else 2.5), floats(3, 33))
+row("chosen arguments", "a factor of three", lambda x: x * (1.5 if x.shape[1] > 100 else 2.5 if x.shape[1] > 40 else 3.25), floats(3, 33))
+row("chosen arguments", "float of a comparison", lambda x: x * float(1 + (x.shape[1] > 300)), floats(3, 33))
+row("chosen arguments", "a comparison over seven", lambda x: x + (x.shape[1] % 16 > 0) / 7, floats(3, 33))
+row("chosen arguments", "the larger of two floats", lambda x: x / max(1.0, x.shape[1] / 16), floats(3, 33))
+row("chosen arguments", "the smaller of two floats", lambda x: x * min(0.5, 8 / x.shape[1]), floats(3, 6))
+row("chosen arguments", "a clamp", lambda x: x.clamp(max=1.5 if x.shape[1] > 40 else 0.5), floats(3, 33))
+row("chosen arguments", "a padding value", lambda x: F.pad(x, (0, 1), value=1.5 if x.shape[1] > 40 else 0.5), floats(3, 33))
+row("chosen arguments", "a temperature", lambda x: (x / (0.5 if x.shape[1] > 40 else 2.0)).softmax(-1), floats(3, 33))
+row("chosen arguments", "an epsilon", lambda x: F.layer_norm(x, x.shape[1:], eps=1e-1 if x.shape[1] > 40 else 1e-5), floats(3, 33))
+row("chosen arguments", "a shift", lambda x: x.roll(5 if x.shape[1] > 40 else 2, 1), floats(3, 33))
+row("chosen arguments", "an axis", lambda x: x.cumsum(0 if x.shape[1] > 40 else 1), floats(3, 33))
+row("chosen arguments", "a flag", lambda x: x.std(1, unbiased=x.shape[1] > 40), floats(3, 33))
+row("chosen arguments", "a type", lambda x: x.to(torch.float64 if x.shape[1] > 40 else torch.float32) * 2, floats(3, 33))
+row("chosen arguments", "a name", lambda x: F.gelu(x, approximate="tanh" if x.shape[1] > 40 else "none"), floats(3, 33))
+row("chosen arguments", "a mode", lambda x: F.pad(x[None], (1, 1), mode="reflect" if x.shape[1] > 40 else "replicate"), floats(3, 33))
+row("chosen arguments", "the largest or the smallest", lambda x: x.topk(1, 1, largest=x.shape[1] > 40).values, floats(3, 33))
+row("chosen arguments", "numbers of a tensor", lambda x: x + torch.tensor([1.5 if x.shape[1] > 40 else 0.5]), floats(3, 33))
+row("chosen arguments", "integers of a tensor", lambda x: x.sum(1) * torch.tensor([2 if x.shape[1] > 40 else 1]), floats(3, 33))
+row("chosen arguments", "places of a tensor", lambda x: x[:, torch.tensor([0, x.shape[1] - 1 if x.shape[1] > 40 else 1])], floats(3, 33))
+row("chosen arguments", "places of a tensor, slowly", lambda x: x[:, torch.tensor([min(3, x.shape[1] // 48), 0])], floats(4, 4))
+row("chosen arguments", "one of two weights", lambda x: x * (ONE if x.shape[1] > 40 else OTHER), floats(3, 33))
+row("chosen arguments", "one of two weights by parity", lambda x: x * [ONE, OTHER][x.shape[1] % 2], floats(3, 33))
+row("chosen arguments", "a weight by its number", lambda x: x * WEIGHTS[x.shape[1] % 5], floats(3, 33))
+
 # ---- branches by two sizes ---------------------------------------------------------------------------------------------
 
 TWO = (floats(4, 3), floats(7, 3))

@@ -110,6 +110,20 @@ def growing(x):
     return y
 
 
+def summed(n):
+    k = 0
+    for i in range(n):
+        k += i
+    return k
+
+
+def powers(n):
+    k = 1
+    for _ in range(n):
+        k = k * 2 + 1
+    return k
+
+
 row("loops", "halved until four", halves, floats(3, 11))
 row("loops", "steps of five", stepped, floats(3, 11))
 row("loops", "state over time", state_loop, floats(3, 5, 2))
@@ -126,6 +140,8 @@ row("loops", "sum of a range", lambda x: x * sum(range(x.shape[1])), floats(3, 8
 row("loops", "product of a range", lambda x: x * functools.reduce(lambda a, b: a * b, range(1, min(8, x.shape[1]) + 1)), floats(3, 5))
 row("loops", "enumerate", lambda x: torch.stack([r * k for k, r in enumerate(x.unbind(1))], 1), floats(3, 5))
 row("loops", "over batch with cat", lambda x: torch.cat([x[k : k + 1].flip(1) for k in range(x.shape[0])]), floats(3, 5))
+row("loops", "sum of a loop decides", lambda x: x * 2 if summed(x.shape[1] // 5) > 200 else x, floats(2, 6))
+row("loops", "powers of a loop decide", lambda x: x * 2 if powers(x.shape[1] % 8) > 4 else x, floats(3, 10))
 row("nested loops", "prefix sums", nested, floats(3, 5), largest=20)
 row("nested loops", "triangle", triangle, floats(2, 6), largest=20)
 row("nested loops", "blocks", lambda x: torch.cat([torch.cat([x[i : i + 2, j : j + 3].cumsum(0) for j in range(0, x.shape[1], 3)], 1) for i in range(0, x.shape[0], 2)]), floats(5, 7), largest=41)

@@ -1,0 +1,18 @@
+"""Wrong files end every command in one line: a part of the table of try_files.py, which tries the whole of it by hand."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+PARTS = 8  # each is every eighth file: all kinds are among them
+
+
+def test_wrong_files_are_one_line_each():
+    part = os.environ.get("FAIRLEAD_PART", f"3/{PARTS}")
+    done = subprocess.run(
+        [sys.executable, str(HERE / "try_files.py"), "--part", part], capture_output=True, text=True, timeout=1500
+    )
+    assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
+    assert " 0 wrong" in done.stdout.splitlines()[-1]
