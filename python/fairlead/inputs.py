@@ -266,7 +266,7 @@ META = "; a tensor on meta has no values: load the weights first"
 
 def resized(tensor: torch.Tensor, sizes: list[int]) -> torch.Tensor:
     """A copy of other sizes made of observed values: cut, tiled, or counted on where it counts (positions)."""
-    fresh = False
+    given, fresh = tensor, False
     for axis, size in enumerate(sizes):
         now = tensor.shape[axis]
         if size == now:
@@ -289,7 +289,10 @@ def resized(tensor: torch.Tensor, sizes: list[int]) -> torch.Tensor:
             repeats = [1] * tensor.dim()
             repeats[axis] = -(-size // now)
             tensor = tensor.repeat(repeats).narrow(axis, 0, size)
-    return tensor if fresh else tensor.clone()
+    if fresh:
+        return tensor
+    # A plain copy would keep strides of what was cut off where a size is 1: models read them (stft).
+    return tensor.clone() if list(given.shape) == sizes else tensor.clone(memory_format=torch.contiguous_format)
 
 
 # Of which index_select makes a tiled copy in one step.

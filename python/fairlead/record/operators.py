@@ -142,7 +142,7 @@ def _as_long_as_asked(data, batch_sizes, batch_first, padding_value, total_lengt
 
 def _is_of_floats(equation, tensors, *path) -> bool:
     """An equation that ONNX has. PyTorch asks for sizes of 1 while it takes one apart, and does another thing there."""
-    return equation == equation.lower() and all(t.dtype in (torch.float32, torch.float64) for t in tensors)
+    return equation == equation.lower() and all(t.is_floating_point() for t in tensors)
 
 
 def kept_functions() -> dict:
