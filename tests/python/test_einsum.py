@@ -34,12 +34,12 @@ def test_random_equations_are_what_pytorch_computes(tmp_path):
         left = list(tensors)
         return [torch.einsum(e, *(left.pop(0) for _ in range(n))) for e, n in zip(chosen, counts, strict=True)]
 
-    model, run = exported(fn, tuple(operands), f"{tmp_path}/model.onnx", dynamic_shapes=(), verify=False)
+    model, run = exported(fn, tuple(operands), f"{tmp_path}/model.onnx", dynamic_shapes=(None,) * len(operands), verify=False)
     assert_same(run(*operands), model(*operands))
 
 
 @pytest.mark.parametrize(
-    "equation, dtype", [("ij,jk->ik", torch.int64), ("iJ,Jk->ik", torch.float32), ("ij,jk->ik", torch.float16)]
+    ("equation", "dtype"), [("ij,jk->ik", torch.int64), ("iJ,Jk->ik", torch.float32), ("ij,jk->ik", torch.float16)]
 )
 def test_other_letters_and_numbers(equation, dtype, tmp_path):
     def call(n):

@@ -328,7 +328,7 @@ EQUATIONS = {
 }
 
 
-@pytest.mark.parametrize("equation, shapes", EQUATIONS.values(), ids=EQUATIONS)
+@pytest.mark.parametrize(("equation", "shapes"), EQUATIONS.values(), ids=EQUATIONS)
 def test_einsum_is_one_operator_at_every_size(equation, shapes, tmp_path):
     """PyTorch takes it apart in another way where a size is 1."""
 

@@ -140,9 +140,9 @@ def _as_long_as_asked(data, batch_sizes, batch_first, padding_value, total_lengt
     return (data, batch_sizes, batch_first, padding_value, total_length)
 
 
-def _is_of_floats(equation, tensors, *path) -> bool:
+def _is_real(equation, tensors, *path) -> bool:
     """An equation that ONNX has. PyTorch asks for sizes of 1 while it takes one apart, and does another thing there."""
-    return equation == equation.lower() and all(t.is_floating_point() for t in tensors)
+    return not any(t.is_complex() or t.dtype == torch.bool for t in tensors)
 
 
 def kept_functions() -> dict:
@@ -182,7 +182,7 @@ def kept_functions() -> dict:
         tensor.flatten: flatten,
         tensor.contiguous: contiguous,
         torch._C._VariableFunctions.einsum: Kept(
-            "aten.einsum.default", "equation, tensors, path=None", applies=_is_of_floats
+            "aten.einsum.default", "equation, tensors, path=None", applies=_is_real
         ),
     }
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
