@@ -561,12 +561,22 @@ void ProgramBuilder::add_guards() {
     }
     if (ways.try_emplace(std::move(way), true).second) program_.paths.push_back(std::move(path));
   }
-  // A loop that always went round as often as now may be there as often as that.
+  // A loop that always went round as often as now may be there as often as that. What it computed in
+  // plain numbers, as often as values say, is known for the counts that were seen.
   for (const auto& [left, numbers] : counts) {
-    if (numbers.size() != 1 || request_.rolled != nullptr || pool().symbols_of(left).empty())
-      continue;
-    if (!is_const(*numbers.begin())) continue;
-    found.push_back({Compare::kEqual, true, left, *numbers.begin()});
+    if (request_.rolled != nullptr || pool().symbols_of(left).empty()) continue;
+    if (!std::all_of(numbers.begin(), numbers.end(), [](Expr n) { return is_const(n); })) continue;
+    if (numbers.size() == 1) {
+      found.push_back({Compare::kEqual, true, left, *numbers.begin()});
+    } else if (is_of_values({Compare::kEqual, true, left, *numbers.begin()})) {
+      Expr seen = pool().constant(0);
+      std::string words = pool().to_string(left) + " is one of";
+      for (const Expr n : numbers) {
+        seen = pool().add(seen, pool().same(left, n));
+        words += " " + pool().to_string(n);
+      }
+      if (seen->weight <= kHeaviest) graph().requirements.push_back({seen, words});
+    }
   }
   // What was asked of values, the file asks again: here, so that what they come from is kept.
   for (const ProgramGuard& guard : found) {
