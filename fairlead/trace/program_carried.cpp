@@ -329,16 +329,19 @@ void ProgramBuilder::follow_ways() {
 Expr ProgramBuilder::by_question(const ProgramGuard& asked, const std::vector<Expr>& by_run,
                                  const std::vector<std::size_t>& runs) {
   Expr yes = nullptr, no = nullptr;
+  std::vector<std::size_t> with_yes, with_no;
   for (const std::size_t r : runs) {
     const auto it = ways_[r].seen.find({asked.compare, asked.left, asked.right});
     if (it == ways_[r].seen.end()) return nullptr;
     Expr& side = it->second ? yes : no;
     if (side == nullptr) side = by_run[r];
     if (side != by_run[r]) return nullptr;
+    (it->second ? with_yes : with_no).push_back(r);
   }
-  return yes == nullptr || no == nullptr || yes->weight + no->weight > kHeaviest
-             ? nullptr
-             : either(asked, yes, no);
+  if (yes == nullptr || no == nullptr || yes->weight + no->weight > kHeaviest) return nullptr;
+  note_thin(yes, with_yes);
+  note_thin(no, with_no);
+  return either(asked, yes, no);
 }
 
 // One expression for runs that went the same way up to step `at`: theirs, or a choice by the last
@@ -346,7 +349,10 @@ Expr ProgramBuilder::by_question(const ProgramGuard& asked, const std::vector<Ex
 Expr ProgramBuilder::by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs,
                             std::size_t at) {
   const auto alike = [&](std::size_t r) { return by_run[r] == by_run[runs[0]]; };
-  if (std::all_of(runs.begin(), runs.end(), alike)) return by_run[runs[0]];
+  if (std::all_of(runs.begin(), runs.end(), alike)) {
+    note_thin(by_run[runs[0]], runs);
+    return by_run[runs[0]];
+  }
   const std::vector<Way::Step>& steps = ways_[runs[0]].steps;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (const Expr e = by_question(step->guard, by_run, runs); e != nullptr) return e;
@@ -369,6 +375,22 @@ Expr ProgramBuilder::by_way(const std::vector<Expr>& by_run, const std::vector<s
     const Expr b = a == nullptr ? nullptr : by_way(by_run, no, at + 1);
     if (b == nullptr || a == b || a->weight + b->weight > kHeaviest) return a == b ? b : nullptr;
     return either(asked, a, b);
+  }
+}
+
+// A plain number that may come from a size (it went where no memory is kept) looks like a constant
+// where the runs behind the same answers have one size of it.
+void ProgramBuilder::note_thin(Expr e, const std::vector<std::size_t>& runs) {
+  if (runs.size() == request_.runs.size() || !forgot()) return;
+  if (!is_const(e) && e->kind != ExprKind::kReal) return;
+  const std::vector<std::int64_t>& first = request_.symbols[runs[0]];
+  for (std::size_t s = 0; s < first.size(); ++s) {
+    const auto same = [&](std::size_t r) { return request_.symbols[r][s] == first[s]; };
+    if (!std::all_of(runs.begin(), runs.end(), same)) continue;
+    if (std::find(program_.thin.begin(), program_.thin.end(), first) == program_.thin.end()) {
+      program_.thin.push_back(first);
+    }
+    return;
   }
 }
 

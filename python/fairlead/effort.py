@@ -21,7 +21,7 @@ class Effort:
     elements: int  # of the inputs, at far sizes
 
 
-SMALL = Effort(values=8, near=3, far=8, elements=1 << 15)
+SMALL = Effort(values=8, near=3, far=24, elements=1 << 15)
 MEDIUM = Effort(values=2, near=2, far=2, elements=1 << 14)  # a forward pass of some hundredths of a second
 LARGE = Effort(values=1, near=2, far=0, elements=0)  # weights are read at memory speed: three runs beside the example
 MEDIUM_BYTES, LARGE_BYTES = 16 << 20, 200 << 20

@@ -165,6 +165,17 @@ PyObject* absolute(PyObject* self) {
   return carry_binary(methods_of(self)->nb_absolute(self), CarryKind::kAbs, self, nullptr);
 }
 
+PyObject* inverted(PyObject* self) {
+  PyObject* less = negative(self);
+  PyObject* one = PyLong_FromLong(1);
+  PyObject* made = less == nullptr || one == nullptr
+                       ? nullptr
+                       : binary<CarryKind::kSub, &PyNumberMethods::nb_subtract>(less, one);
+  Py_XDECREF(less);
+  Py_XDECREF(one);
+  return made;
+}
+
 PyObject* positive(PyObject* self) {
   Py_INCREF(self);
   return self;
@@ -454,6 +465,7 @@ PyTypeObject* make_type(const char* name, Py_ssize_t size, PyTypeObject* base, P
     slots.push_back({Py_nb_lshift, slot(binary<CarryKind::kShiftLeft, &N::nb_lshift>)});
     slots.push_back({Py_nb_rshift, slot(binary<CarryKind::kShiftRight, &N::nb_rshift>)});
     slots.push_back({Py_nb_and, slot(binary<CarryKind::kAnd, &N::nb_and>)});
+    slots.push_back({Py_nb_invert, slot(inverted)});
     slots.push_back({Py_nb_or, slot(forgetful<&N::nb_or>)});
     slots.push_back({Py_nb_xor, slot(forgetful<&N::nb_xor>)});
   }

@@ -131,6 +131,7 @@ class _Functions(TorchFunctionMode):
         if session.muted:
             return func(*args, **kwargs) if kwargs else func(*args)
         kept = _KEPT.get(func)
+        kept = kept.form(args) if kept is not None else None
         if kept is None or torch._C._functorch.maybe_current_level() is not None:
             watched = _WATCHED.get(func)
             if watched is not None:
@@ -138,7 +139,6 @@ class _Functions(TorchFunctionMode):
             session.core.note_call(func, args, kwargs)
             return func(*args, **kwargs) if kwargs else func(*args)
         session.core.note_call(func, args, kwargs)
-        kept = kept.form(args)
         if kept.check is not None:
             kept.check(*args, **(kwargs or {}))
         # Its parts are not looked at, so they need not come by.
