@@ -54,6 +54,8 @@ def run_models(zoo: str, only: str, seconds: int) -> None:
     import torch
 
     torch.set_num_threads(1)
+    import check  # noqa: F401  once, before the processes part
+
     models = importlib.import_module(f"zoo_{zoo}").MODELS
     results = FOLDER / f"{zoo}.jsonl"
     rows = {} if not results.exists() else {r["model"]: r for r in map(json.loads, results.open())}

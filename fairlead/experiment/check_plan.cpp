@@ -19,28 +19,32 @@ constexpr std::int64_t kFarFirst = 3, kFar = 5;
 constexpr std::int64_t kClose = 8;
 constexpr std::int64_t kRound = 8;  // kernels and models that pad take other ways at multiples
 
-constexpr Effort kSmall{8, 3, 8, 1 << 15};
+constexpr Effort kSmall{8, 3, 24, 1 << 15};
 constexpr Effort kMedium{2, 2, 2, 1 << 14};  // a forward pass of some hundredths of a second
 constexpr Effort kLarge{1, 2, 0,
                         0};  // weights are read at memory speed: three runs beside the example
 constexpr std::int64_t kMediumBytes = 16 << 20, kLargeBytes = 200 << 20, kMediumOperators = 600;
+constexpr std::int64_t kMediumInputs = 300, kLargeInputs = 2000;  // each is made, and bound by name
+// Of one symbol, where a run costs nothing.
+constexpr std::int64_t kAlone[] = {37, 2, 100, 13, 64, 257, 1024, 6};
 
 }  // namespace
 
-Effort effort_for(std::int64_t weight_bytes, std::int64_t operators, bool part) {
-  Effort found = weight_bytes > kLargeBytes                                    ? kLarge
-                 : weight_bytes > kMediumBytes || operators > kMediumOperators ? kMedium
-                                                                               : kSmall;
+bool is_small(const Cost& cost) {
+  return cost.weight_bytes <= kMediumBytes && cost.operators <= kMediumOperators &&
+         cost.inputs <= kMediumInputs;
+}
+
+Effort effort_for(const Cost& cost, bool part) {
+  const bool large = cost.weight_bytes > kLargeBytes || cost.inputs > kLargeInputs;
+  const bool small = is_small(cost);
+  Effort found = large ? kLarge : small ? kSmall : kMedium;
   if (part) {
     found.values = std::min(found.values, 1);
     found.near = std::min(found.near, kPartSettings);
-    found.far = std::min(found.far, 1);
+    found.far = small ? found.far / 2 : std::min(found.far, 1);
   }
   return found;
-}
-
-bool is_small(std::int64_t weight_bytes, std::int64_t operators) {
-  return weight_bytes <= kMediumBytes && operators <= kMediumOperators;
 }
 
 CheckPlan::CheckPlan(const ProbeResult& probed, CheckRequest request)
@@ -119,6 +123,16 @@ std::vector<std::vector<std::int64_t>> CheckPlan::far_candidates() const {
       wanted.push_back(changed(base_, k, probed_.symbols[k].max));
     }
   }
+  for (const std::int64_t size : kAlone) {
+    for (std::size_t k = 0; k < count; ++k) wanted.push_back(changed(base_, k, size));
+  }
+  Setting rising, falling;
+  for (std::size_t k = 0; k < count; ++k) {
+    rising.push_back(2 + static_cast<std::int64_t>(k));
+    falling.push_back(9 - static_cast<std::int64_t>(std::min<std::size_t>(k, 7)));
+  }
+  wanted.push_back(std::move(rising));
+  wanted.push_back(std::move(falling));
   std::vector<Setting> found;
   for (Setting& values : wanted) {
     for (std::size_t k = 0; k < count; ++k) {

@@ -24,11 +24,16 @@ struct Effort {
   std::int64_t elements = 0;  // of the inputs, at far sizes
 };
 
-// part: a further program of a file, which is checked less.
-[[nodiscard]] Effort effort_for(std::int64_t weight_bytes, std::int64_t operators, bool part);
+struct Cost {
+  std::int64_t weight_bytes = 0;
+  std::int64_t operators = 0;
+  std::int64_t inputs = 0;
+};
 
+// part: a further program of a file, which is checked less.
+[[nodiscard]] Effort effort_for(const Cost& cost, bool part);
 // Whether one more call costs nothing.
-[[nodiscard]] bool is_small(std::int64_t weight_bytes, std::int64_t operators);
+[[nodiscard]] bool is_small(const Cost& cost);
 
 struct CheckRequest {
   int calls = 1;

@@ -9,7 +9,9 @@ namespace fairlead {
 Task<std::optional<Trouble>> Lab::verify(Row& row, const Emitted& file) {
   CheckRequest request;
   request.calls = row.id == 0 ? static_cast<int>(request_.calls.size()) : 1;
-  request.effort = effort_for(request_.weight_bytes, row.built.operators, row.id > 0);
+  request.effort = effort_for({request_.weight_bytes, row.built.operators,
+                               static_cast<std::int64_t>(request_.leaves.size())},
+                              row.id > 0);
   const std::optional<Setting> example = setting_of(*row.probed, row.example);
   if (example) request.example = *example;
   for (const auto& [name, most] : file.largest) request.largest[name] = most;
@@ -50,6 +52,8 @@ Task<Trouble> Lab::trouble_of(Row& row, Check check, Checked checked) {
     co_return trouble;
   }
   trouble.far = check.far;
+  trouble.at_example =
+      row.id == 0 && check.kind == Check::Kind::kCall && check.number == 0 && checked.computed;
   const ProbeResult& probed = *row.probed;
   if (check.kind == Check::Kind::kSizes) {
     trouble.values = check.values;

@@ -109,7 +109,9 @@ class Describer {
         notes.push_back(std::move(note));
       }
     };
-    for (const Fact& fact : lab_.ledger_.facts()) {
+    const std::vector<Fact>& facts = lab_.ledger_.facts();
+    for (std::size_t n = lab_.ledger_.since(); n < facts.size(); ++n) {
+      const Fact& fact = facts[n];
       if (fact.of == row.id) add(sentence(row, fact));
       if (fact.kind == FactKind::kClosed && fact.of > 0 && lab_.row(fact.of).parent == row.id &&
           tells(fact)) {
@@ -152,6 +154,9 @@ class Describer {
       case FactKind::kUntaken:
         return refuses + one_size(e.symbol, fact.size) + ": " + words_of(e) +
                "; there are 6 programs in the file";
+      case FactKind::kForgets:
+        return "recorded with plain integers: with sizes that remember, the model computes "
+               "something else";
       case FactKind::kPlain:
         return "recorded as in plain eager: told that it is traced, the model refuses the example";
       default:

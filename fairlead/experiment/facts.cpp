@@ -36,12 +36,14 @@ bool Ledger::narrows(const Fact& fact) const {
     case FactKind::kGivenUp:
     case FactKind::kUntaken:
     case FactKind::kPlain:
+    case FactKind::kForgets:
       // Once each: a question of one probing, a setting, a size.
-      return std::none_of(facts_.begin(), facts_.end(), [&](const Fact& old) {
-        return old.of == fact.of && old.kind == fact.kind && old.size == fact.size &&
-               old.setting == fact.setting && old.evidence.key == fact.evidence.key &&
-               old.evidence.symbol == fact.evidence.symbol;
-      });
+      return std::none_of(
+          facts_.begin() + static_cast<std::ptrdiff_t>(since_), facts_.end(), [&](const Fact& old) {
+            return old.of == fact.of && old.kind == fact.kind && old.size == fact.size &&
+                   old.setting == fact.setting && old.evidence.key == fact.evidence.key &&
+                   old.evidence.symbol == fact.evidence.symbol;
+          });
   }
   return false;
 }
@@ -61,6 +63,10 @@ bool Ledger::add(Fact fact) {
       break;
     case FactKind::kClosed:
       closed_.insert(fact.of);
+      break;
+    case FactKind::kForgets:
+      known = {};
+      since_ = facts_.size();
       break;
     default:
       break;

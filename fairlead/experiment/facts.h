@@ -39,6 +39,7 @@ enum class Why : std::uint8_t {
   kPlain,        // told that it is traced, the model refuses the example
   kEmpty,        // the size is 0, and the model raises `text` at 3
   kConstant,     // the file can only hold it as a constant: `text`
+  kForgets,      // with sizes that remember, the model computes something else
 };
 
 // The sizes that a further program is for, seen from the one that it parts from.
@@ -75,6 +76,7 @@ enum class FactKind : std::uint8_t {
   kClosed,    // the program is not in the file
   kUntaken,   // no program is for this size of a symbol
   kPlain,     // the model is not told that it is traced
+  kForgets,   // it is recorded with plain integers: nothing holds of it that was known before
 };
 
 constexpr std::size_t kNowhere = SIZE_MAX;
@@ -111,12 +113,14 @@ class Ledger {
   [[nodiscard]] bool is_open(ProgramId program) const {
     return limits_.contains(program) && !closed_.contains(program);
   }
+  [[nodiscard]] std::size_t since() const { return since_; }
   [[nodiscard]] const Fact* closing(ProgramId program) const;
 
  private:
   std::vector<Fact> facts_;
   std::map<ProgramId, Limits> limits_ = {{0, {}}};
   std::set<ProgramId> closed_;
+  std::size_t since_ = 0;  // facts before it are of a model whose sizes remember
 };
 
 }  // namespace fairlead

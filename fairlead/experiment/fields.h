@@ -40,9 +40,9 @@ FAIRLEAD_NAMES(Built::Kind, "size", "value", "key", "rival");
 FAIRLEAD_NAMES(Checked::Verdict, "right", "refused", "stopped", "excused", "differs", "unable", "absent");
 FAIRLEAD_NAMES(ErrorCode, "invalid input", "unsupported", "diverged", "unsolved", "discrepancy", "io", "parse", "internal");
 FAIRLEAD_NAMES(Why, "none", "branches", "refused", "unsolved", "differs", "unsupported", "failed", "too large", "untried",
-               "full", "ends", "outer", "decided", "guarded", "plain", "empty", "constant");
+               "full", "ends", "outer", "decided", "guarded", "plain", "empty", "constant", "forgets");
 FAIRLEAD_NAMES(FactKind, "fixed", "least", "most", "required", "doubtful", "solve for", "given up", "opened", "closed",
-               "untaken", "plain");
+               "untaken", "plain", "forgets");
 // clang-format on
 #undef FAIRLEAD_NAMES
 
@@ -61,9 +61,9 @@ FAIRLEAD_FIELDS(Leaf, FAIRLEAD_FIELD(name), FAIRLEAD_FIELD(requests));
 FAIRLEAD_FIELDS(EmptyDim, FAIRLEAD_FIELD(leaf), FAIRLEAD_FIELD(axis), FAIRLEAD_FIELD(text));
 FAIRLEAD_FIELDS(Request, FAIRLEAD_FIELD(leaves), FAIRLEAD_FIELD(empty), FAIRLEAD_FIELD(roles), FAIRLEAD_FIELD(calls), FAIRLEAD_FIELD(max_size),
                 FAIRLEAD_FIELD(weight_bytes), FAIRLEAD_FIELD(bounded), FAIRLEAD_FIELD(strict), FAIRLEAD_FIELD(verify),
-                FAIRLEAD_FIELD(several), FAIRLEAD_FIELD(cache));
+                FAIRLEAD_FIELD(several), FAIRLEAD_FIELD(cache), FAIRLEAD_FIELD(plain));
 FAIRLEAD_FIELDS(Input, FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(sizes), FAIRLEAD_FIELD(number));
-FAIRLEAD_FIELDS(Open, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(parent), FAIRLEAD_FIELD(input), FAIRLEAD_FIELD(plain));
+FAIRLEAD_FIELDS(Open, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(parent), FAIRLEAD_FIELD(input), FAIRLEAD_FIELD(plain), FAIRLEAD_FIELD(forgets));
 FAIRLEAD_FIELDS(RunModel, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(input), FAIRLEAD_FIELD(reference), FAIRLEAD_FIELD(cheap),
                 FAIRLEAD_FIELD(heavy));
 constexpr auto fields(const RunPlain*) { return std::make_tuple(); }
@@ -83,14 +83,14 @@ FAIRLEAD_FIELDS(Ran, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(run), FAIRLEAD_FIEL
                 FAIRLEAD_FIELD(visible), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(error));
 FAIRLEAD_FIELDS(Built::Question, FAIRLEAD_FIELD(words), FAIRLEAD_FIELD(source), FAIRLEAD_FIELD(kind));
 FAIRLEAD_FIELDS(Built, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(fragile), FAIRLEAD_FIELD(reads), FAIRLEAD_FIELD(fitted),
-                FAIRLEAD_FIELD(operators), FAIRLEAD_FIELD(questions));
+                FAIRLEAD_FIELD(operators), FAIRLEAD_FIELD(questions), FAIRLEAD_FIELD(thin));
 FAIRLEAD_FIELDS(Questions::Other, FAIRLEAD_FIELD(question), FAIRLEAD_FIELD(symbol), FAIRLEAD_FIELD(bound), FAIRLEAD_FIELD(key),
                 FAIRLEAD_FIELD(setting));
 FAIRLEAD_FIELDS(Questions, FAIRLEAD_FIELD(others));
 FAIRLEAD_FIELDS(Met, FAIRLEAD_FIELD(met));
 FAIRLEAD_FIELDS(Emitted, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(culprit), FAIRLEAD_FIELD(constants),
                 FAIRLEAD_FIELD(largest));
-FAIRLEAD_FIELDS(Checked, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(verdict), FAIRLEAD_FIELD(parted), FAIRLEAD_FIELD(guarded),
+FAIRLEAD_FIELDS(Checked, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(verdict), FAIRLEAD_FIELD(parted), FAIRLEAD_FIELD(guarded), FAIRLEAD_FIELD(computed),
                 FAIRLEAD_FIELD(parts), FAIRLEAD_FIELD(number), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(at));
 FAIRLEAD_FIELDS(Evidence, FAIRLEAD_FIELD(why), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(text), FAIRLEAD_FIELD(at),
                 FAIRLEAD_FIELD(key), FAIRLEAD_FIELD(source), FAIRLEAD_FIELD(symbol));

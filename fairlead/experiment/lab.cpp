@@ -42,6 +42,10 @@ Lab::Lab(Request request) : request_(std::move(request)) {
   }
   rows_.push_back(std::make_unique<Row>());
   rows_[0]->example = request_.calls[0];
+  add_empty();
+}
+
+void Lab::add_empty() {
   for (const EmptyDim& empty : request_.empty) {
     Fact fact;
     fact.place = {empty.leaf, empty.axis};
@@ -166,11 +170,26 @@ Task<std::optional<Evidence>> Lab::parting_of(Row& row, Input input) {
   co_return branches(ran);
 }
 
+// The program of the example as if nothing was known of it.
+Task<void> Lab::begin_anew(bool plain, bool forgets) {
+  auto made = std::make_unique<Row>();
+  made->example = request_.calls[0];
+  made->plain = plain;
+  made->forgets = forgets;
+  *rows_[0] = std::move(*made);
+  looked_beyond_.clear();
+  looked_aside_.clear();
+  followed_ = false;
+  Open open;
+  open.input.kind = Input::Kind::kCall;
+  open.input.number = 0;
+  open.plain = plain;
+  open.forgets = forgets;
+  (void)co_await ask<CallFacts>(open);
+}
+
 Task<void> Lab::all() {
-  Open first;
-  first.input.kind = Input::Kind::kCall;
-  first.input.number = 0;
-  (void)co_await ask<CallFacts>(first);
+  co_await begin_anew(request_.plain, false);
   for (;;) {
     const std::size_t known = ledger_.facts().size();
     const std::optional<Trouble> trouble = co_await attempt();
@@ -194,13 +213,22 @@ Task<void> Lab::all() {
         fact.kind = FactKind::kPlain;
         fact.evidence.why = Why::kPlain;
         learnt = ledger_.add(std::move(fact));
-        row.plain = true;  // another program: nothing holds of it
-        row.answers.clear();
-        row.calls_ran.clear();
-        row.sizes_of.clear();
-        first.plain = true;
-        (void)co_await ask<CallFacts>(first);
+        co_await begin_anew(true, false);
       }
+    } else if (example && trouble->at_example && !row.forgets) {
+      Fact fact;
+      fact.kind = FactKind::kForgets;
+      fact.evidence.why = Why::kForgets;
+      learnt = ledger_.add(std::move(fact));
+      add_empty();
+      for (Row* other : held()) {
+        Fact closed;
+        closed.of = other->id;
+        closed.kind = FactKind::kClosed;
+        closed.evidence.why = Why::kOuter;
+        (void)ledger_.add(std::move(closed));
+      }
+      co_await begin_anew(row.plain, true);
     } else {
       learnt = co_await learns_from(row, *trouble);
       if (!learnt && !example) {

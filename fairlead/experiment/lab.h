@@ -48,6 +48,7 @@ struct Trouble {
   std::vector<std::size_t> blamed;  // symbols
   bool smallest = false;            // they are smaller than wherever the model ran
   bool far = false;
+  bool at_example = false;  // the file computes something else than the model at its own example
   bool guarded = false;
   int other_values = -1;               // the check with other values at the example's sizes
   int culprit = -1;                    // the symbol without which the file could be made
@@ -69,7 +70,8 @@ struct Row {
   Evidence reason;                 // why its sizes are not the parent's
   std::vector<std::int64_t> rest;  // sizes to try where it turns out to be of one size only
 
-  bool plain = false;  // the model is not told that it is traced
+  bool plain = false;    // the model is not told that it is traced
+  bool forgets = false;  // its sizes are plain integers
   bool solved = false;
   bool keeps_probed = false;  // what was learnt does not ask for another probing
   int probings = 0;
@@ -144,6 +146,8 @@ class Lab {
 
   Task<void> all();
   Task<std::optional<Trouble>> attempt();
+  Task<void> begin_anew(bool plain, bool forgets);
+  void add_empty();
   Task<bool> learns_from(Row& row, const Trouble& trouble);
   Task<bool> learn(Row& row, const Trouble& trouble);
   bool solve_for(Row& row, const Trouble& trouble);
@@ -172,6 +176,8 @@ class Lab {
   Task<bool> go_far(Row& row);
   Task<bool> settle(Row& row, Questions::Other other, Built::Question question);
   Task<void> go_further(Row& row, Questions::Other other);
+  Task<bool> go_around(Row& row, Setting setting);
+  Task<void> go_beside(Row& row, Setting setting, std::size_t k, std::vector<std::int64_t> sizes);
   Task<void> stop_before(Row& row, Questions::Other other, Evidence why);
   Task<void> end_at(Row& row, std::size_t k, std::int64_t most, std::int64_t size, Evidence why);
   [[nodiscard]] Ask ask_about(const Row& row) const;

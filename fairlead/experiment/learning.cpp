@@ -58,6 +58,17 @@ bool Lab::fixes_constants(const Trouble& trouble) {
     if (symbols.size() < trouble.constants.size() || asked) continue;
     Evidence why = trouble.evidence;
     why.why = Why::kConstant;
+    const bool apart = std::any_of(symbols.begin(), symbols.end(), [&](std::size_t k) {
+      const std::vector<Place> places = places_of(*row.probed, k);
+      return std::any_of(places.begin(), places.end(), [&](const Place& p) {
+        return row.example[p.leaf][p.axis] != rows_[0]->example[p.leaf][p.axis];
+      });
+    });
+    if (apart) {  // it would be another constant there
+      drop(row, why);
+      learnt = true;
+      continue;
+    }
     bool fixed = false;
     for (const std::size_t k : symbols) fixed = fix(row, k, why) || fixed;
     if (fixed) row.solved = row.keeps_probed = false;

@@ -266,6 +266,7 @@ Task<Row*> Lab::open(Row& parent, Input input, Opening opening) {
   step.parent = parent.id;
   step.input = std::move(input);
   step.plain = parent.plain;
+  step.forgets = parent.forgets;
   const CallFacts call = co_await ask<CallFacts>(std::move(step));
   if (!call.found) co_return nullptr;
   rows_.push_back(std::make_unique<Row>());
@@ -274,6 +275,7 @@ Task<Row*> Lab::open(Row& parent, Input input, Opening opening) {
   row.parent = parent.id;
   row.example = call.sizes;
   row.plain = parent.plain;
+  row.forgets = parent.forgets;
   row.side = opening.side;
   row.symbol = opening.symbol;
   row.words =

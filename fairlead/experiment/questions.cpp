@@ -53,6 +53,14 @@ Task<void> Lab::settle_questions(Row& row) {
           row, other, row.built.questions.at(static_cast<std::size_t>(other.question)));
       learnt = more || learnt;
     }
+    const std::vector<Setting> thin = row.built.thin;
+    for (const Setting& setting : thin) {
+      const Once once{"", -1, setting};
+      if (setting.size() != row.probed->symbols.size() || clock_ - start > kMostSeconds) continue;
+      if (!asked.insert(once).second) continue;
+      const bool more = co_await go_around(row, setting);
+      learnt = more || learnt;
+    }
     if (!learnt) break;
     co_await build(row);
   }
@@ -141,17 +149,33 @@ Task<bool> Lab::settle(Row& row, Questions::Other other, Built::Question questio
 Task<void> Lab::go_further(Row& row, Questions::Other other) {
   if (other.symbol < 0) co_return;
   const auto k = static_cast<std::size_t>(other.symbol);
-  const auto [least, most] = range_of(row, k);
   const std::int64_t size = other.setting[k];
-  const std::int64_t larger[] = {size + 1, size + 5, 2 * size + 1};
-  const std::int64_t smaller[] = {size - 1, size - 3, size / 2};
-  for (const std::int64_t next : size > row.probed->runs[0].values[k] ? larger : smaller) {
-    if (next < std::max<std::int64_t>(1, least) || next > most) continue;
-    const Setting setting = changed(other.setting, k, next);
-    Sizes sizes = sizes_at(*row.probed, setting);
-    if (elements(sizes) > kFarVolume) continue;
-    const Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run, true);
-    if (ran.run >= 0) row.crossed.push_back({ran.run, setting});
+  std::vector<std::int64_t> sizes = {size - 1, size - 3, size / 2};
+  if (size > row.probed->runs[0].values[k]) sizes = {size + 1, size + 5, 2 * size + 1};
+  co_await go_beside(row, other.setting, k, std::move(sizes));
+}
+
+// True where there is another run at sizes beside these.
+Task<bool> Lab::go_around(Row& row, Setting setting) {
+  const std::size_t before = row.crossed.size();
+  for (std::size_t k = 0; k < setting.size(); ++k) {
+    std::vector<std::int64_t> sizes = {setting[k] + 1, setting[k] - 1, setting[k] + 2,
+                                       setting[k] / 2};
+    co_await go_beside(row, setting, k, std::move(sizes));
+  }
+  co_return row.crossed.size() > before;
+}
+
+Task<void> Lab::go_beside(Row& row, Setting setting, std::size_t k,
+                          std::vector<std::int64_t> sizes) {
+  const auto [least, most] = range_of(row, k);
+  for (const std::int64_t size : sizes) {
+    if (size < std::max<std::int64_t>(1, least) || size > most) continue;
+    const Setting there = changed(setting, k, size);
+    Sizes tried = sizes_at(*row.probed, there);
+    if (elements(tried) > kFarVolume) continue;
+    const Ran ran = co_await run_at(row, std::move(tried), row.probed->runs[0].run, true);
+    if (ran.run >= 0) row.crossed.push_back({ran.run, there});
   }
 }
 

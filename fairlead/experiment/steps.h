@@ -37,6 +37,7 @@ struct Request {
   bool verify = true;
   bool several = true;  // the file may hold several programs
   bool cache = false;   // a call of generation
+  bool plain = false;   // the model is not told that it is traced
 };
 
 // The tensors of a run.
@@ -61,7 +62,8 @@ struct Open {
   ProgramId program = 0;
   ProgramId parent = -1;
   Input input;
-  bool plain = false;  // the model is not told that it is traced
+  bool plain = false;    // the model is not told that it is traced
+  bool forgets = false;  // its sizes are plain integers
 };
 
 // -> Ran
@@ -177,6 +179,7 @@ struct Built {
   bool fitted = false;   // some integers only fit the runs
   std::int64_t operators = 0;
   std::vector<Question> questions;
+  std::vector<std::vector<std::int64_t>> thin;  // settings beside which more runs would tell
 };
 
 struct Questions {
@@ -215,6 +218,7 @@ struct Checked {
   Verdict verdict = Verdict::kRight;
   bool parted = false;   // because the model executes other operators
   bool guarded = false;  // because a guard of torch.export is in the program
+  bool computed = true;  // the file computes something there
   int parts = 0;         // of values that were refused: what can be changed alone
   int number = -1;       // under which its tensors are kept
   std::string before;

@@ -63,6 +63,7 @@ class ProgramBuilder {
   void add_operator();
   void add_strides(const OpRecord& record, Node& node);
   void add_scaled_hints(const OpRecord& record, const OpDef& def);
+  void add_frame_hints(const OpRecord& record, const OpDef& def);
   [[nodiscard]] static RunValue written_argument(const Item& item, const OpDef& def,
                                                  const Node& node);
   void add_write(Node node, const std::vector<RunValue>& written);
@@ -127,6 +128,7 @@ class ProgramBuilder {
               std::size_t at);
   void require_seen(const std::vector<std::size_t>& runs, std::size_t at,
                     const std::vector<ProgramGuard>& before);
+  void note_thin(Expr e, const std::vector<std::size_t>& runs);
   bool is_of_values(const ProgramGuard& guard);
   Expr either(const ProgramGuard& asked, Expr a, Expr b);
   void add_rival(Expr chosen, Expr other);
@@ -183,6 +185,7 @@ class ProgramBuilder {
   Functional functional_;
   std::vector<bool> written_;
   std::vector<Expr> hints_;
+  std::size_t frame_hints_ = 0;          // how many of them, in front, are counts of frames
   std::vector<std::int64_t> constants_;  // sizes and numbers of the operator at hand that are fixed
   std::map<ValueId, Expr> counted_;
   std::unordered_map<Expr, std::vector<std::int64_t>> values_;  // of hints, by run

@@ -55,7 +55,7 @@ class Driver:
             calls=[[list(c.tensor(n).shape) for n in call.names] for c in export.calls],
             max_size=list((options["max_size"] or {}).items()), weight_bytes=sum(held.values()),
             bounded=options["dynamic_shapes"] is not None, strict=options["strict"], verify=options["verify"],
-            several=export.several, cache=call.named.get(CACHE) is not None,
+            several=export.several, plain=export.plain, cache=call.named.get(CACHE) is not None,
             empty=[_core.EmptyDim(leaf=leaf, axis=axis, text=text) for leaf, axis, text in export.empty],
         )  # fmt: skip
 
@@ -118,7 +118,7 @@ class Driver:
         else:
             call = self.programs[given.number].later if given.kind == "next" else self.export.calls[given.number]
         session = RecordingSession(self.export.model, self.export.rolls, not step.plain)
-        session.numbers = self.export.keeps_numbers
+        session.numbers, session.carry = self.export.keeps_numbers, not step.forgets
         self.programs[step.program] = Program(step.program, call, session)
         return _core.CallFacts(sizes=[list(t.shape) for t in call.tensors])
 
@@ -202,6 +202,7 @@ class Driver:
             fragile=bool(built.fragile), reads=any(kind == "read" for kind, *_ in built.assumptions),
             fitted=bool(built.fitted), operators=program.session.core.op_count(step.runs[0]),
             questions=[_core.Question(words=w, source=s, kind=k) for w, s, k in built.guards],
+            thin=[list(setting) for setting in built.thin],
         )  # fmt: skip
 
     def ask(self, step: Any) -> Any:
@@ -254,6 +255,7 @@ class Driver:
         return _core.Checked(
             verdict="differs", problem=problem, parted=isinstance(found.error, _core.Diverged), before=found.before,
             now=found.now, at=found.at, number=len(self.checked) - 1, guarded=self.export.is_guarded(found.error),
+            computed=found.computed,
         )  # fmt: skip
 
 

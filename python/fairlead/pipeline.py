@@ -161,9 +161,19 @@ def export(
     try:
         return job.run()
     except ControlFlow:  # torch.cond and its like, which the other tracer keeps
-        if target is _Export:
+        if target is not _Export:
+            return target(model, inputs, path, options, Progress(show), method="torch.export").run()
+        try:
             return _Export(model, inputs, path, options, Progress(show)).run_program(model)
-        return target(model, inputs, path, options, Progress(show), method="torch.export").run()
+        except _core.Unsupported:
+            # Some models use them only where they are told that they are traced.
+            plain = _Export(model, inputs, path, options, Progress(show))
+            plain.plain = True
+            try:
+                return plain.run()
+            except (ControlFlow, _core.FairleadError):
+                pass  # the first error says more
+            raise
 
 
 def target_of(path: Any) -> type[_Export]:
@@ -205,6 +215,7 @@ class _Export:
         self.staged = None  # files without their final name: whatever happens, they are discarded
         self.driver: Driver | None = None
         self.experiment: Any = None
+        self.plain = False  # the model is not told that it is traced
         self.numbers: list[tuple[str, Any]] = []  # that forward returns beside tensors
         self.empty: list[tuple[int, int, str]] = []  # (leaf, axis) of size 0, and what the model raises at 3
 

@@ -11,6 +11,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import os
 import sys
@@ -35,6 +36,7 @@ from fairlead.record.switches import tracing_switches
 from fairlead.runtime_check import OnnxSession, TensorValue, compare, difference, eager
 from fairlead.values import Variation, alone, variations
 
+MOST_SHOWN = 8  # sizes in the words of a contract
 CHOSEN = ("unseen", "branch")  # rows of sizes that were made up; a branch is another program of the file
 EXACT = (torch.int64, torch.uint64)
 ROUNDING = 100  # times the tolerance: as far as an ill-conditioned model may be off, if eager itself is
@@ -66,6 +68,7 @@ class Difference:
     at: str
     before: str = ""
     now: str = ""
+    computed: bool = True  # the file computes something there
 
 
 @dataclass
@@ -140,7 +143,7 @@ class Verification:
 
     def difference(self, setting: Setting, row: dict) -> Difference:
         error, before, now = self.problem(self.recording, setting, row)
-        return Difference(error, setting.tensors, setting.words, before, now)
+        return Difference(error, setting.tensors, setting.words, before, now, not row["failed"])
 
     def finish(self) -> list[dict]:
         """One row per call that was checked; the contract is told."""
@@ -166,10 +169,9 @@ class Verification:
             args, kwargs = call.with_tensors(call.of_own_classes([t.clone() for t in given]))
             return [plain(t) for t in self.run_eager(args, kwargs)]
 
-        def run_other() -> list[torch.Tensor]:
-            return run([varied(t, 7) for t in tensors])
-
-        for other in (None, run_other):
+        settings = [[max(1, s.min) for s in self.probed.symbols], list(self.probed.run_values[-1])]
+        calls = [[varied(t, 7) for t in tensors], *(self.setting_at(values, 7).tensors for values in settings)]
+        for other in (None, *(functools.partial(run, given) for given in calls if self.changed)):
             with contextlib.suppress(Exception):
                 found = remembered(self.model, run, self.output_names, self.state, self.tolerance, other)
                 if found is not None:
@@ -179,7 +181,9 @@ class Verification:
     def is_small(self) -> bool:
         """Whether one more call costs nothing."""
         held = {t.data_ptr(): t.numel() * t.element_size() for t in [*self.model.parameters(), *self.model.buffers()]}
-        return _core.is_small(sum(held.values()), self.recording.core.op_count(self.probed.runs[0]))
+        return _core.is_small(
+            sum(held.values()), self.recording.core.op_count(self.probed.runs[0]), len(self.input_names)
+        )
 
     # ---- the calls ------------------------------------------------------------------------------
 
@@ -494,7 +498,10 @@ class Verification:
 
     def in_words(self, rows: list[dict]) -> str:
         worst = max((r["scaled"] for r in rows), default=0.0)
-        unseen = "; ".join(", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] in CHOSEN)
+        chosen = [", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] in CHOSEN]
+        unseen = "; ".join(chosen[:MOST_SHOWN])
+        if len(chosen) > MOST_SHOWN:
+            unseen += f" and {len(chosen) - MOST_SHOWN} more"
         given = len(self.calls)
         where = "at the example" if given == 1 else f"at the {given} examples"
         values = sum(r["kind"] == "values" for r in rows)

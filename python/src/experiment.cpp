@@ -194,7 +194,8 @@ void init_experiment(nb::module_& m) {
              const std::vector<std::int64_t>& example, const std::vector<std::int64_t>& made_at) {
             CheckRequest request;
             request.calls = calls;
-            request.effort = effort_for(weight_bytes, 0, false);
+            request.effort = effort_for(
+                {weight_bytes, 0, static_cast<std::int64_t>(probed.shapes.size())}, false);
             request.example = example;
             request.made_at = made_at;
             new (self) CheckPlan(probed, std::move(request));
@@ -208,8 +209,13 @@ void init_experiment(nb::module_& m) {
           },
           "seconds"_a)
       .def("told", &CheckPlan::told, "check"_a, "checked"_a);
-  m.def("is_small", &is_small, "weight_bytes"_a, "operators"_a,
-        "Whether one more call of a model costs nothing.");
+  m.def(
+      "is_small",
+      [](std::int64_t weight_bytes, std::int64_t operators, std::int64_t inputs) {
+        return is_small({weight_bytes, operators, inputs});
+      },
+      "weight_bytes"_a, "operators"_a, "inputs"_a,
+      "Whether one more call of a model costs nothing.");
   m.def(
       "replay", [](const std::string& text) { return replay(text); }, "transcript"_a,
       "Nothing where an experiment does what its transcript says; else the first difference.");

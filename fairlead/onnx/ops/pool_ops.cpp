@@ -55,17 +55,21 @@ bool hangs_over(const Windows& w) {
   return !std::all_of(w.overhang.begin(), w.overhang.end(), [](Expr e) { return is_const(e, 0); });
 }
 
-// The padding of both sides and the overhang as explicit elements of value `fill`.
 // A single window that is larger than the input, as classifiers with ceil_mode use to average
 // everything: padding the input up to it could take any amount of memory.
-bool one_window(Lowering& b, const Windows& w) {
-  for (std::size_t k = 0; k < w.kernel.size(); ++k) {
-    const Expr out = b.out_shape()[b.out_shape().size() - w.kernel.size() + k];
-    if (!is_const(out, 1) || w.padding[k] != 0) return false;
-  }
-  return true;
+bool is_padded(const Windows& w) {
+  return std::any_of(w.padding.begin(), w.padding.end(), [](std::int64_t p) { return p != 0; });
 }
 
+bool is_large(const Windows& w) {
+  return std::any_of(w.kernel.begin(), w.kernel.end(), [](std::int64_t k) { return k >= 32; });
+}
+
+bool one_window(const Windows& w) {
+  return std::all_of(w.out.begin(), w.out.end(), [](Expr e) { return is_const(e, 1); });
+}
+
+// The padding of both sides and the overhang as explicit elements of value `fill`.
 Val pad_windows(Lowering& b, Val x, const Windows& w, double fill) {
   const std::size_t count = w.kernel.size(), r = count + 2;
   Shape pads(2 * r, b.expr(0));
@@ -171,29 +175,40 @@ void lower_avg_pool(Lowering& b) {
   Val x = b.in(0, d);
   if (!batched) x = b.unsqueeze(x, {0});
   const bool plain = !hangs_over(w) && !b.has(6);
-  if (!plain && !b.has(6) && one_window(b, w)) {
+  const auto mean_of_all = [&] {
     Ints axes;
     for (std::size_t k = 0; k < kCount; ++k) axes.push_back(static_cast<std::int64_t>(k) + 2);
-    const Val mean = b.reduce("ReduceMean", x, axes, true);
-    return b.result(batched ? mean : b.squeeze(mean, {0}));
-  }
-  if (!plain) x = pad_windows(b, x, w, 0);
-  Val y = b.op("AveragePool", {x},
-               {attr("kernel_shape", w.kernel), attr("strides", w.stride),
-                attr("pads", plain ? both_sides(w.padding) : Ints(2 * kCount, 0)),
-                attr("count_include_pad", plain && with_padding)});
-  if (!plain) {
+    return b.reduce("ReduceMean", x, axes, true);
+  };
+  const auto mean_of_windows = [&] {
+    const Val padded = plain ? x : pad_windows(b, x, w, 0);
+    Val y = b.op("AveragePool", {padded},
+                 {attr("kernel_shape", w.kernel), attr("strides", w.stride),
+                  attr("pads", plain ? both_sides(w.padding) : Ints(2 * kCount, 0)),
+                  attr("count_include_pad", plain && with_padding)});
+    if (plain) return y;
     double whole = 1;
     for (const std::int64_t k : w.kernel) whole *= static_cast<double>(k);
     if (b.has(6)) {
-      y = b.op("Mul", {y, b.scalar(whole / static_cast<double>(b.constant_int(6)), d)});
-    } else {
-      Val divisor = counted(b, w, 0, with_padding, d);
-      for (std::size_t k = 1; k < kCount; ++k) {
-        divisor = b.op("Mul", {divisor, counted(b, w, k, with_padding, d)});
-      }
-      y = b.op("Div", {b.op("Mul", {y, b.scalar(whole, d)}), divisor});
+      return b.op("Mul", {y, b.scalar(whole / static_cast<double>(b.constant_int(6)), d)});
     }
+    Val divisor = counted(b, w, 0, with_padding, d);
+    for (std::size_t k = 1; k < kCount; ++k) {
+      divisor = b.op("Mul", {divisor, counted(b, w, k, with_padding, d)});
+    }
+    return b.op("Div", {b.op("Mul", {y, b.scalar(whole, d)}), divisor});
+  };
+  Val y;
+  if (!plain && !b.has(6) && !is_padded(w) && one_window(w)) {
+    y = mean_of_all();
+  } else if (plain || b.has(6) || is_padded(w) || !is_large(w)) {
+    y = mean_of_windows();
+  } else {
+    const Val one =
+        b.op("Equal", {b.size_scalar(b.pool().product(w.out)), b.size_scalar(b.expr(1))});
+    const auto then_branch = b.body({}, [&](const Inputs&) { return Inputs{mean_of_all()}; });
+    const auto else_branch = b.body({}, [&](const Inputs&) { return Inputs{mean_of_windows()}; });
+    y = b.ops("If", {one}, {d}, {{"then_branch", then_branch}, {"else_branch", else_branch}})[0];
   }
   b.result(batched ? y : b.squeeze(y, {0}));
 }
