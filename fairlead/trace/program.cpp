@@ -361,10 +361,11 @@ namespace {
 
 [[noreturn]] void refuse_parted(const Vocabulary& vocabulary, const Run& first, const Run& other) {
   const std::size_t op = first_difference(first, other);
+  const std::string before = describe(vocabulary, first, op), now = describe(vocabulary, other, op);
   throw Error(ErrorCode::kDiverged,
               "[export] Expected every run to execute the same operators, but operator " +
-                  std::to_string(op) + " is " + describe(vocabulary, first, op) +
-                  " in one run and " + describe(vocabulary, other, op) +
+                  std::to_string(op) + " is " + before + " in one run and " +
+                  (now == before ? "the same with other flags or tensors" : now) +
                   " in another. The model branches on a size or a value there; fix that "
                   "dimension with dynamic_shapes.");
 }

@@ -73,6 +73,8 @@ struct Program {
   std::vector<std::string> written_inputs;  // inputs and buffers that the model writes
   std::vector<ValueId> targets;  // the inputs and constants that the last outputs are written to
   std::vector<Fitted> fitted;
+  // Settings behind whose answers a number was the same, and may not be at sizes beside them.
+  std::vector<std::vector<std::int64_t>> thin;
   std::size_t ambiguous = 0;  // integers with a second simple answer
   std::size_t fragile = 0;    // integers whose answer rounds or bounds: few runs fit many such
   int symbols_met = 0;        // sizes that data decides and values read, so far

@@ -329,16 +329,19 @@ void ProgramBuilder::follow_ways() {
 Expr ProgramBuilder::by_question(const ProgramGuard& asked, const std::vector<Expr>& by_run,
                                  const std::vector<std::size_t>& runs) {
   Expr yes = nullptr, no = nullptr;
+  std::vector<std::size_t> with_yes, with_no;
   for (const std::size_t r : runs) {
     const auto it = ways_[r].seen.find({asked.compare, asked.left, asked.right});
     if (it == ways_[r].seen.end()) return nullptr;
     Expr& side = it->second ? yes : no;
     if (side == nullptr) side = by_run[r];
     if (side != by_run[r]) return nullptr;
+    (it->second ? with_yes : with_no).push_back(r);
   }
-  return yes == nullptr || no == nullptr || yes->weight + no->weight > kHeaviest
-             ? nullptr
-             : either(asked, yes, no);
+  if (yes == nullptr || no == nullptr || yes->weight + no->weight > kHeaviest) return nullptr;
+  note_thin(yes, with_yes);
+  note_thin(no, with_no);
+  return either(asked, yes, no);
 }
 
 // One expression for runs that went the same way up to step `at`: theirs, or a choice by the last
@@ -346,7 +349,10 @@ Expr ProgramBuilder::by_question(const ProgramGuard& asked, const std::vector<Ex
 Expr ProgramBuilder::by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs,
                             std::size_t at) {
   const auto alike = [&](std::size_t r) { return by_run[r] == by_run[runs[0]]; };
-  if (std::all_of(runs.begin(), runs.end(), alike)) return by_run[runs[0]];
+  if (std::all_of(runs.begin(), runs.end(), alike)) {
+    note_thin(by_run[runs[0]], runs);
+    return by_run[runs[0]];
+  }
   const std::vector<Way::Step>& steps = ways_[runs[0]].steps;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
     if (const Expr e = by_question(step->guard, by_run, runs); e != nullptr) return e;
@@ -369,6 +375,22 @@ Expr ProgramBuilder::by_way(const std::vector<Expr>& by_run, const std::vector<s
     const Expr b = a == nullptr ? nullptr : by_way(by_run, no, at + 1);
     if (b == nullptr || a == b || a->weight + b->weight > kHeaviest) return a == b ? b : nullptr;
     return either(asked, a, b);
+  }
+}
+
+// A plain number that may come from a size (it went where no memory is kept) looks like a constant
+// where the runs behind the same answers have one size of it.
+void ProgramBuilder::note_thin(Expr e, const std::vector<std::size_t>& runs) {
+  if (runs.size() == request_.runs.size() || !forgot()) return;
+  if (!is_const(e) && e->kind != ExprKind::kReal) return;
+  const std::vector<std::int64_t>& first = request_.symbols[runs[0]];
+  for (std::size_t s = 0; s < first.size(); ++s) {
+    const auto same = [&](std::size_t r) { return request_.symbols[r][s] == first[s]; };
+    if (!std::all_of(runs.begin(), runs.end(), same)) continue;
+    if (std::find(program_.thin.begin(), program_.thin.end(), first) == program_.thin.end()) {
+      program_.thin.push_back(first);
+    }
+    return;
   }
 }
 
@@ -539,12 +561,22 @@ void ProgramBuilder::add_guards() {
     }
     if (ways.try_emplace(std::move(way), true).second) program_.paths.push_back(std::move(path));
   }
-  // A loop that always went round as often as now may be there as often as that.
+  // A loop that always went round as often as now may be there as often as that. What it computed
+  // in plain numbers, as often as values say, is known for the counts that were seen.
   for (const auto& [left, numbers] : counts) {
-    if (numbers.size() != 1 || request_.rolled != nullptr || pool().symbols_of(left).empty())
-      continue;
-    if (!is_const(*numbers.begin())) continue;
-    found.push_back({Compare::kEqual, true, left, *numbers.begin()});
+    if (request_.rolled != nullptr || pool().symbols_of(left).empty()) continue;
+    if (!std::all_of(numbers.begin(), numbers.end(), [](Expr n) { return is_const(n); })) continue;
+    if (numbers.size() == 1) {
+      found.push_back({Compare::kEqual, true, left, *numbers.begin()});
+    } else if (is_of_values({Compare::kEqual, true, left, *numbers.begin()})) {
+      Expr seen = pool().constant(0);
+      std::string words = pool().to_string(left) + " is one of";
+      for (const Expr n : numbers) {
+        seen = pool().add(seen, pool().same(left, n));
+        words += " " + pool().to_string(n);
+      }
+      if (seen->weight <= kHeaviest) graph().requirements.push_back({seen, words});
+    }
   }
   // What was asked of values, the file asks again: here, so that what they come from is kept.
   for (const ProgramGuard& guard : found) {

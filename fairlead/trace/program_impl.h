@@ -128,6 +128,7 @@ class ProgramBuilder {
               std::size_t at);
   void require_seen(const std::vector<std::size_t>& runs, std::size_t at,
                     const std::vector<ProgramGuard>& before);
+  void note_thin(Expr e, const std::vector<std::size_t>& runs);
   bool is_of_values(const ProgramGuard& guard);
   Expr either(const ProgramGuard& asked, Expr a, Expr b);
   void add_rival(Expr chosen, Expr other);

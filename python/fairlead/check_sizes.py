@@ -11,6 +11,7 @@ from fairlead.dynamic_shapes import LARGEST
 LONGEST = 4096  # of a declared maximum that is run
 FAR_FIRST, FAR = 3, 5  # times the example: of the first symbol, which most often is the batch, and of the others
 CLOSE = 8  # times apart: sizes that are swapped; a batch as large as an image is wide is nothing that anyone asks for
+ALONE = (37, 2, 100, 13, 64, 257, 1024, 6)  # of one symbol, where a run costs nothing
 ROUND = 8  # kernels and models that pad take other ways at multiples of it
 
 
@@ -36,6 +37,11 @@ def candidates(probed: Any, base: list[int]) -> Iterator[list[int]]:
     for k, symbol in enumerate(probed.symbols):
         if symbol.max <= LONGEST:
             yield [symbol.max if i == k else base[i] for i in symbols]
+    for size in ALONE:
+        for k in symbols:
+            yield [size if i == k else base[i] for i in symbols]
+    yield [2 + k for k in symbols]
+    yield [9 - min(k, 7) for k in symbols]
 
 
 def apart(base: list[int], values: list[int]) -> list[list[int]]:

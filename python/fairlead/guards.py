@@ -55,6 +55,11 @@ class Guards:
                 asked.add(once)
                 _, source, kind = guards[flip.guard]
                 learnt |= self.settle(flip, source, kind == "rival")
+            for setting in program.thin:
+                once = ("", -1, tuple(setting))
+                if once not in asked and time.monotonic() - start <= MOST_SECONDS:
+                    asked.add(once)
+                    learnt |= self.go_around(setting)
             if not learnt:
                 break
             program = solve()
@@ -95,18 +100,27 @@ class Guards:
 
     def go_further(self, flip: Any) -> None:
         """A number that forgot where it comes from looks like a constant where one run alone is on that side."""
-        k = flip.symbol
-        if k < 0:
-            return
+        if flip.symbol >= 0:
+            size, base = flip.setting[flip.symbol], self.probed.run_values[0][flip.symbol]
+            others = (size + 1, size + 5, 2 * size + 1) if size > base else (size - 1, size - 3, size // 2)
+            self.go_beside(flip.setting, flip.symbol, others)
+
+    def go_around(self, setting: list[int]) -> bool:
+        """True where there is another run at sizes beside these."""
+        before = len(self.crossed)
+        for k, size in enumerate(setting):
+            self.go_beside(setting, k, (size + 1, size - 1, size + 2, size // 2))
+        return len(self.crossed) > before
+
+    def go_beside(self, setting: list[int], k: int, others: tuple[int, ...]) -> None:
         least, most = self.symbol_ranges()[k]
-        size, base = flip.setting[k], self.probed.run_values[0][k]
-        for other in (size + 1, size + 5, 2 * size + 1) if size > base else (size - 1, size - 3, size // 2):
-            setting = changed(flip.setting, k, other)
-            sizes = self.probed.sizes_at(setting)
+        for other in others:
+            there = changed(setting, k, other)
+            sizes = self.probed.sizes_at(there)
             if max(1, least) <= other <= most and sum(math.prod(s) for s in sizes) <= FAR_VOLUME:
                 outcome = self.try_at(sizes)
                 if outcome.ok:
-                    self.crossed.append((outcome.run, setting))
+                    self.crossed.append((outcome.run, there))
 
     def try_at(self, sizes: list[list[int]]) -> Any:
         tensors = self.tensors_at(sizes)

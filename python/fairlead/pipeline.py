@@ -286,6 +286,8 @@ class _Export(Solving, Boundaries, Guards):
             return self.fixes_constants(error) or self.keeps_example(error)
         if not isinstance(error, (_core.Diverged, _core.Unsolved, _core.Discrepancy)):
             return False
+        if getattr(error, "at_example", False) and self.session.carry and self.parent is None:
+            return self.goes_on_with_plain_numbers()
         self.keeps_probed = self.several
         if getattr(error, "other_values", None) and self.fixes.solve_for(error):  # changes no dimension
             self.solved = None
@@ -293,6 +295,18 @@ class _Export(Solving, Boundaries, Guards):
         if self.options["dynamic_shapes"] is not None or self.options["strict"] or not self.learn(error):
             return False
         self.solved = None
+        return True
+
+    def goes_on_with_plain_numbers(self) -> bool:
+        """A model that asks `type(n) is int` is another one while sizes remember: nothing holds of it, and all of its
+        integers are fitted."""
+        self.session = RecordingSession(self.model, self.rolls, self.flags)
+        self.session.numbers, self.session.carry = self.keeps_numbers, False
+        self.answers, self.solved, self.keeps_probed = {}, None, False
+        self.fixes, self.branching = Fixes(), Branches(self)
+        self.fixes.notes.append(
+            "recorded with plain integers: with sizes that remember, the model computes something else"
+        )
         return True
 
     def fixes_constants(self, error: Exception) -> bool:

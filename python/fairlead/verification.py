@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import math
 import os
@@ -41,6 +42,7 @@ from fairlead.values import Variation, alone, variations
 
 CHECKED_SETTINGS = 3
 LONGEST = 6.0  # seconds, after which far sizes and other values are no longer added
+MOST_SHOWN = 8  # sizes in the words of a contract
 BRANCH_SETTINGS = 2  # of a further program, beside its example
 CHOSEN = ("unseen", "branch")  # rows of sizes that were made up; a branch is another program of the file
 EXACT = (torch.int64, torch.uint64)
@@ -98,12 +100,13 @@ class Verification:
         self.scales: list[float] = []  # of the outputs at the example
         self.recording = recording
         rows: list[dict] = []
-        waiting = deque(self.settings())
-        near, began = 0, time.perf_counter()
-        while waiting:
-            setting = waiting.popleft()
-            if setting.kind == "unseen" and not setting.far and near >= self.effort.near:
-                continue
+        waiting: deque[Setting] = deque()
+        self.near, began = 0, time.perf_counter()
+        coming = self.settings()  # made when it is their turn: a call of thousands of inputs takes a while to make
+        while True:
+            setting = waiting.popleft() if waiting else next(coming, None)
+            if setting is None:
+                break
             if (setting.far or setting.kind == "values") and time.perf_counter() - began > LONGEST:
                 continue
             row = self.check(session, setting)
@@ -114,7 +117,7 @@ class Verification:
                 continue
             if row.get("stopped"):
                 continue
-            near += setting.kind == "unseen" and not setting.far
+            self.near += setting.kind == "unseen" and not setting.far
             if not row["ok"] and setting.tamer is not None:
                 row = self.tamed(session, setting, row)
             if not row["ok"] and (self.is_excused(setting, row) or self.is_of_tracing(session, setting)):
@@ -145,10 +148,9 @@ class Verification:
             args, kwargs = call.with_tensors(call.of_own_classes([t.clone() for t in given]))
             return [plain(t) for t in self.run_eager(args, kwargs)]
 
-        def run_other() -> list[torch.Tensor]:
-            return run([varied(t, 7) for t in tensors])
-
-        for other in (None, run_other):
+        settings = [[max(1, s.min) for s in self.probed.symbols], list(self.probed.run_values[-1])]
+        calls = [[varied(t, 7) for t in tensors], *(self.setting_at(values, 7).tensors for values in settings)]
+        for other in (None, *(functools.partial(run, given) for given in calls if self.changed)):
             with contextlib.suppress(Exception):
                 found = remembered(self.model, run, self.output_names, self.state, self.tolerance, other)
                 if found is not None:
@@ -157,9 +159,10 @@ class Verification:
 
     def effort_of(self, recording: RecordingSession | None) -> Effort:
         operators = recording.core.op_count(self.probed.runs[0]) if recording is not None else 0
-        found = effort_for(self.model, operators)
+        found = effort_for(self.model, operators, len(self.calls[0].names))
         if self.unseen < CHECKED_SETTINGS:  # a further program, which is a part of the file
-            return Effort(min(found.values, 1), min(found.near, self.unseen), min(found.far, 1), found.elements)
+            far = found.far // 2 if found is SMALL else min(found.far, 1)
+            return Effort(min(found.values, 1), min(found.near, self.unseen), far, found.elements)
         return found
 
     def settings(self, effort: Effort | None = None):
@@ -175,6 +178,8 @@ class Verification:
             return
         seed = 1
         for values in self.probed.unseen_settings(2 * CHECKED_SETTINGS):
+            if getattr(self, "near", 0) >= effort.near:
+                break
             yield self.setting_at(values, seed)
             seed += 1000
         base = list(self.symbols_of(example).values()) or list(self.probed.run_values[0])
@@ -445,6 +450,7 @@ class Verification:
         below = bool(error.blamed) and all(error.values[k] < symbols[k].tried[0] for k in error.blamed)
         error.smallest = setting.kind == "unseen" and (smallest or below)
         error.rows, error.at, error.far = self.rows, setting.tensors, setting.far
+        error.at_example = setting.kind == "example" and row.get("problem", "").find("cannot be computed") < 0
         raise error
 
     def blamed(self, setting: Setting, fails: Callable[[Setting], bool]) -> list[int]:
@@ -532,7 +538,10 @@ class Verification:
 
     def in_words(self, rows: list[dict]) -> str:
         worst = max((r["scaled"] for r in rows), default=0.0)
-        unseen = "; ".join(", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] in CHOSEN)
+        chosen = [", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] in CHOSEN]
+        unseen = "; ".join(chosen[:MOST_SHOWN])
+        if len(chosen) > MOST_SHOWN:
+            unseen += f" and {len(chosen) - MOST_SHOWN} more"
         given = len(self.calls)
         where = "at the example" if given == 1 else f"at the {given} examples"
         values = sum(r["kind"] == "values" for r in rows)

@@ -165,6 +165,17 @@ PyObject* absolute(PyObject* self) {
   return carry_binary(methods_of(self)->nb_absolute(self), CarryKind::kAbs, self, nullptr);
 }
 
+PyObject* inverted(PyObject* self) {
+  PyObject* less = negative(self);
+  PyObject* one = PyLong_FromLong(1);
+  PyObject* made = less == nullptr || one == nullptr
+                       ? nullptr
+                       : binary<CarryKind::kSub, &PyNumberMethods::nb_subtract>(less, one);
+  Py_XDECREF(less);
+  Py_XDECREF(one);
+  return made;
+}
+
 PyObject* positive(PyObject* self) {
   Py_INCREF(self);
   return self;
@@ -454,6 +465,7 @@ PyTypeObject* make_type(const char* name, Py_ssize_t size, PyTypeObject* base, P
     slots.push_back({Py_nb_lshift, slot(binary<CarryKind::kShiftLeft, &N::nb_lshift>)});
     slots.push_back({Py_nb_rshift, slot(binary<CarryKind::kShiftRight, &N::nb_rshift>)});
     slots.push_back({Py_nb_and, slot(binary<CarryKind::kAnd, &N::nb_and>)});
+    slots.push_back({Py_nb_invert, slot(inverted)});
     slots.push_back({Py_nb_or, slot(forgetful<&N::nb_or>)});
     slots.push_back({Py_nb_xor, slot(forgetful<&N::nb_xor>)});
   }
@@ -761,6 +773,20 @@ PyObject* carry(PyObject* plain, Carry node) {
   return made;
 }
 
+namespace {
+
+void set_doors(bool on) {
+  for (const Door& door : doors) {
+    // Whoever has replaced it meanwhile keeps what they put there.
+    PyObject* current = PyDict_GetItemString(door.dict, door.name);
+    if (current == (on ? door.plain : door.watched)) {
+      PyDict_SetItemString(door.dict, door.name, on ? door.watched : door.plain);
+    }
+  }
+}
+
+}  // namespace
+
 void watch(CarrySink* next) {
   const bool was = sink != nullptr;
   sink = next;
@@ -774,16 +800,14 @@ void watch(CarrySink* next) {
   watch_floats(on);
   watch_items(on);
   if (plain_range_call != nullptr) PyRange_Type.tp_vectorcall = on ? range_call : plain_range_call;
-  for (const Door& door : doors) {
-    // Whoever has replaced it meanwhile keeps what they put there.
-    PyObject* current = PyDict_GetItemString(door.dict, door.name);
-    if (current == (on ? door.plain : door.watched)) {
-      PyDict_SetItemString(door.dict, door.name, on ? door.watched : door.plain);
-    }
-  }
+  set_doors(on);
 }
 
 void init_carriers(nb::module_& m) {
+  m.def(
+      "watch_builtins", [](bool on) { set_doors(on && sink != nullptr); }, nb::arg("on"),
+      "Whether `len` and its like are watched while a run is recorded: not while a module is "
+      "imported, which may keep them.");
   plain_int_new = PyLong_Type.tp_new;
   plain_float_new = PyFloat_Type.tp_new;
   plain_int_call = PyLong_Type.tp_vectorcall;

@@ -332,6 +332,7 @@ void init_export(nb::module_& m) {
                    })
       .def_prop_ro("written_inputs",
                    [](const ProgramHandle& h) { return h.program.written_inputs; })
+      .def_prop_ro("thin", [](const ProgramHandle& h) { return h.program.thin; })
       .def_prop_ro("ambiguous", [](const ProgramHandle& h) { return h.program.ambiguous; })
       .def_prop_ro("fragile", [](const ProgramHandle& h) { return h.program.fragile; })
       .def_prop_ro("node_count",

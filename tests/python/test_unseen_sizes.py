@@ -317,3 +317,45 @@ def test_frames_of_a_fourier_transform_are_counted_at_every_length(size, hop, ce
     ]:
         x = torch.randn(batch, length)
         assert_same(run(x), model(x))
+
+
+EQUATIONS = {
+    "attention": ("bqd,bkd->bqk", lambda n, m: ((n, m, 4), (n, 5, 4))),
+    "implicit": ("ij,jk", lambda n, m: ((n, m), (m, 5))),
+    "dots": ("...ij, ...jk -> ...ik", lambda n, m: ((2, n, m), (2, m, 5))),
+    "a diagonal": ("bii,bj->bij", lambda n, m: ((n, 3, 3), (n, m))),
+    "everything": ("bn,bm->", lambda n, m: ((n, m), (n, 4))),
+}
+
+
+@pytest.mark.parametrize(("equation", "shapes"), EQUATIONS.values(), ids=EQUATIONS)
+def test_einsum_is_one_operator_at_every_size(equation, shapes, tmp_path):
+    """PyTorch takes it apart in another way where a size is 1."""
+
+    def tensors(n, m):
+        return [torch.randn(shape) for shape in shapes(n, m)]
+
+    model, run = exported(lambda x, y: torch.einsum(equation, x, y), tuple(tensors(3, 2)), tmp_path / "m.onnx")
+    for n, m in ((1, 1), (1, 7), (6, 1), (5, 9)):
+        given = tensors(n, m)
+        assert_same(run(*given), model(*given))
+
+
+def test_one_window_larger_than_the_input(tmp_path):
+    """ceil_mode: a mean over everything, without padding everything to the window first."""
+    model, run = exported(torch.nn.AvgPool2d(600, ceil_mode=True), (torch.randn(2, 64, 9, 7),), tmp_path / "m.onnx")
+    for height, width in ((9, 7), (1, 1), (4, 30), (601, 2)):
+        x = torch.randn(1, 64, height, width)
+        assert_same(run(x), model(x))
+
+
+def test_one_selected_element_is_written_like_several(tmp_path):
+    def fn(x, mask):
+        y = x.clone()
+        y[mask] = x[mask] * 2
+        return y
+
+    model, run = exported(fn, (torch.randn(5, 3), torch.tensor([True, False, True, False, True])), tmp_path / "m.onnx")
+    for mask in ([False] * 5, [False, True, False, False, False], [True] * 5):
+        x = torch.randn(5, 3)
+        assert_same(run(x, torch.tensor(mask)), model(x, torch.tensor(mask)))

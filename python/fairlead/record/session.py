@@ -16,7 +16,6 @@ from fairlead import _core
 from fairlead.alone import changed, forget, pass_on
 from fairlead.caches import Kind, kind_of, remember_sizes
 from fairlead.leaves import get_leaf_tensors, with_numbers
-from fairlead.record import einsum
 from fairlead.record.control_flow import register_rules
 from fairlead.record.indexing import CANONICAL
 from fairlead.record.light import Light, device_of, stays
@@ -105,14 +104,8 @@ def _canonical(replacement):
     return call
 
 
-def _einsum(session, func, args, kwargs):
-    return einsum.canonical(session, _Functions, func, args, kwargs)
-
-
 # Functions whose results remember where they come from, and those that have one form at every size.
 _WATCHED = {
-    torch.einsum: _einsum,
-    torch._C._VariableFunctions.einsum: _einsum,  # what it calls
     torch.Tensor.shape.__get__: _shape,
     torch.Tensor.size: _size,
     torch.Tensor.numel: _count,
@@ -139,6 +132,7 @@ class _Functions(TorchFunctionMode):
         if session.muted:
             return func(*args, **kwargs) if kwargs else func(*args)
         kept = _KEPT.get(func)
+        kept = kept.form(args) if kept is not None else None
         if kept is None or torch._C._functorch.maybe_current_level() is not None:
             watched = _WATCHED.get(func)
             if watched is not None:
@@ -146,7 +140,6 @@ class _Functions(TorchFunctionMode):
             session.core.note_call(func, args, kwargs)
             return func(*args, **kwargs) if kwargs else func(*args)
         session.core.note_call(func, args, kwargs)
-        kept = kept.form(args)
         if kept.check is not None:
             kept.check(*args, **(kwargs or {}))
         # Its parts are not looked at, so they need not come by.

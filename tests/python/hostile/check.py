@@ -72,7 +72,7 @@ class Verdict:
     def text(self) -> str:
         lines = [f"{self.kind}: {self.id}" + (f" at {self.setting}" if self.setting else ""), f"    {self.detail}"]
         if self.source:
-            lines += ["    | " + line for line in self.source.strip().splitlines()]
+            lines += ["    | " + line[:300] for line in self.source.strip().splitlines()]
         return "\n".join(lines)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import enum
 import math
 from typing import Any
 
@@ -20,6 +21,8 @@ def flat_outputs(value: Any) -> list:
         return [leaf for item in value.values() for leaf in flat_outputs(item)]
     if isinstance(value, (tuple, list)):
         return [leaf for item in value for leaf in flat_outputs(item)]
+    if isinstance(value, (enum.Enum, torch.dtype)):
+        return []
     return [leaf for item in vars(value).values() for leaf in flat_outputs(item)]
 
 
