@@ -137,7 +137,8 @@ def compare(model, call, session, tensors, result):
         got = session.run(None, given)
     except Exception as error:
         text = str(error).splitlines()[0]
-        return () if re.search(r"fairlead\.requires|refuses", text) else ("fails", text[-300:])
+        own = re.search(r"Name:'([^']* [^']*)'", text)  # a requirement of the file has a sentence for its name
+        return ("refuses a call", own[1]) if own else ("fails", text[-300:])
     for name, g, e in zip((o.name for o in session.get_outputs()), got, expected, strict=False):
         if tuple(g.shape) != tuple(e.shape):
             return "wrong", f"{name} is {list(g.shape)}, eager's is {list(e.shape)}"

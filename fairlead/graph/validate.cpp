@@ -204,15 +204,22 @@ class NodeCheck {
     }
   }
 
+  [[nodiscard]] static bool is_arithmetic(std::string_view op) {
+    constexpr std::string_view kOps[] = {"aten.add.Tensor",       "aten.sub.Tensor",
+                                         "aten.mul.Tensor",       "aten.div.Tensor",
+                                         "aten.div.Tensor_mode",  "aten.floor_divide.default",
+                                         "aten.remainder.Tensor", "aten.fmod.Tensor"};
+    return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+  }
+
   // Rule 2. The first argument is what the operator works on: a tensor where the schema says so, or
   // a number beside another tensor (1.0 // x).
   void check_arguments(const std::vector<Parameter>& parameters) {
     const auto& args = node_.args;
-    bool works_on_tensor = false;
-    for (std::size_t k = 0; k < std::min(args.size(), parameters.size()); ++k) {
-      works_on_tensor = works_on_tensor ||
-                        (parameters[k].letter == 'T' && args[k].kind == ArgKind::kValue);
-    }
+    const bool works_on_tensor =
+        !args.empty() &&
+        (args[0].kind == ArgKind::kValue ||
+         (is_arithmetic(node_.op) && args.size() > 1 && args[1].kind == ArgKind::kValue));
     if (args.size() > parameters.size()) {
       fail("at most " + std::to_string(parameters.size()) + " arguments, got " +
            std::to_string(args.size()));

@@ -81,6 +81,7 @@ void ProgramBuilder::add_operator() {
   const OpRecord& record = run_.ops[op_];
   const OpDef& def = vocabulary_.ops[record.op];
   hints_.clear();
+  frame_hints_ = 0;
   constants_.clear();
   call_numbers_.clear();
   add_call_numbers(0);
@@ -106,8 +107,12 @@ void ProgramBuilder::add_operator() {
     }
     node.args.push_back(read_item(at, name));
     if (k == 0) add_scaled_hints(record, def);
+    if (k == 0) add_frame_hints(record, def);
   }
-  if (def.name.starts_with("aten.as_strided")) add_strides(record, node);
+  if (def.name.starts_with("aten.as_strided")) {
+    hints_.erase(hints_.begin(), hints_.begin() + static_cast<std::ptrdiff_t>(frame_hints_));
+    add_strides(record, node);
+  }
   if (reads_value(record, node)) return;
   node.random = def.random;
   if (!written.empty()) {
@@ -127,6 +132,33 @@ void ProgramBuilder::add_scaled_hints(const OpRecord& record, const OpDef& def) 
     for (const Expr e : sizes) {
       const Expr scaled = pool().real_op(ExprKind::kRealMul, e, pool().real(item.f));
       hints_.insert(hints_.begin(), pool().rounded(ExprKind::kTrunc, scaled));
+    }
+  }
+}
+
+// stft(x, n_fft, hop) counts its frames below Python: windows of one dimension of as_strided that
+// start a stride of another apart.
+void ProgramBuilder::add_frame_hints(const OpRecord& record, const OpDef& def) {
+  if (!def.name.starts_with("aten.as_strided")) return;
+  const std::span<const Item> items(run_.items.data() + record.items, record.item_count);
+  if (items.size() < 2 || items[1].kind != ItemKind::kList) return;
+  const auto rank = static_cast<std::size_t>(items[1].i);
+  if (items.size() < 3 + 2 * rank || items[2 + rank].kind != ItemKind::kList) return;
+  const std::vector<Expr> sizes = hints_;
+  for (std::size_t i = 0; i < rank; ++i) {
+    const std::int64_t hop = items[3 + rank + i].i;
+    const auto same = [&](const Run* run) {
+      return run->items[run->ops[op_].items + 3 + rank + i].i == hop;
+    };
+    if (hop < 2 || !std::all_of(request_.runs.begin(), request_.runs.end(), same)) continue;
+    for (std::size_t j = 0; j < rank; ++j) {
+      if (items[3 + rank + j].i >= hop) continue;
+      for (const Expr e : sizes) {
+        const Expr room = pool().sub(e, pool().constant(items[2 + j].i));
+        const Expr starts = pool().floordiv(room, pool().constant(hop));
+        hints_.insert(hints_.begin(), pool().add(starts, pool().constant(1)));
+        ++frame_hints_;
+      }
     }
   }
 }
@@ -329,10 +361,11 @@ namespace {
 
 [[noreturn]] void refuse_parted(const Vocabulary& vocabulary, const Run& first, const Run& other) {
   const std::size_t op = first_difference(first, other);
+  const std::string before = describe(vocabulary, first, op), now = describe(vocabulary, other, op);
   throw Error(ErrorCode::kDiverged,
               "[export] Expected every run to execute the same operators, but operator " +
-                  std::to_string(op) + " is " + describe(vocabulary, first, op) +
-                  " in one run and " + describe(vocabulary, other, op) +
+                  std::to_string(op) + " is " + before + " in one run and " +
+                  (now == before ? "the same with other flags or tensors" : now) +
                   " in another. The model branches on a size or a value there; fix that "
                   "dimension with dynamic_shapes.");
 }

@@ -63,6 +63,7 @@ class ProgramBuilder {
   void add_operator();
   void add_strides(const OpRecord& record, Node& node);
   void add_scaled_hints(const OpRecord& record, const OpDef& def);
+  void add_frame_hints(const OpRecord& record, const OpDef& def);
   [[nodiscard]] static RunValue written_argument(const Item& item, const OpDef& def,
                                                  const Node& node);
   void add_write(Node node, const std::vector<RunValue>& written);
@@ -184,6 +185,7 @@ class ProgramBuilder {
   Functional functional_;
   std::vector<bool> written_;
   std::vector<Expr> hints_;
+  std::size_t frame_hints_ = 0;          // how many of them, in front, are counts of frames
   std::vector<std::int64_t> constants_;  // sizes and numbers of the operator at hand that are fixed
   std::map<ValueId, Expr> counted_;
   std::unordered_map<Expr, std::vector<std::int64_t>> values_;  // of hints, by run

@@ -382,7 +382,8 @@ std::vector<Expr> known_shape(ExprPool& pool, const Graph& graph, const Node& no
   if (node.op == "aten.cat.default") return joined_shape(pool, graph, node);
   if (!is_value(0)) return {};
   if (slides_windows(node.op)) return windowed_shape(pool, graph, node);
-  if (node.op == "aten.constant_pad_nd.default" || node.op == "aten.pad.default") {
+  if (node.op == "aten.constant_pad_nd.default" || node.op == "aten.pad.default" ||
+      node.op.starts_with("aten.reflection_pad") || node.op.starts_with("aten.replication_pad")) {
     return padded_shape(pool, shape(0), node.args[1]);
   }
   if (node.op == "aten.view.default" || node.op == "aten.reshape.default" ||

@@ -77,7 +77,8 @@ class Checkpoint:
 
         settings = self.read_json("config.json")
         brought = settings.get("auto_map") if isinstance(settings, dict) else None
-        known = isinstance(settings, dict) and settings.get("model_type") in CONFIG_MAPPING
+        kind = settings.get("model_type") if isinstance(settings, dict) else None
+        known = isinstance(kind, str) and kind in CONFIG_MAPPING
         return isinstance(brought, dict) and "AutoConfig" in brought and not known
 
     @property

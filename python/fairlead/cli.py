@@ -21,7 +21,8 @@ def main() -> None:
         sys.exit(2)
 
     from fairlead.commands import fairlead
-    from fairlead.printing import failed, one_line, tell
+    from fairlead.plain_text import one_line
+    from fairlead.printing import failed, tell
     from fairlead.signals import Terminated, terminated_as_exception
 
     try:

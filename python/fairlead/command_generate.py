@@ -7,7 +7,8 @@ import time
 
 import click
 
-from fairlead.printing import escaped, progress, say, say_json
+from fairlead.plain_text import escaped
+from fairlead.printing import progress, say, say_json
 
 
 @click.command()

@@ -15,7 +15,8 @@ from fairlead.command_generate import generate
 from fairlead.command_inspect import inspect
 from fairlead.command_sweep import sweep
 from fairlead.command_verify import verify
-from fairlead.printing import Styled, escaped, heading, progress, say, say_json, size_text, style, table
+from fairlead.plain_text import escaped
+from fairlead.printing import Styled, heading, progress, say, say_json, size_text, style, table
 from fairlead.report.command import failures_reported, report
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")

@@ -26,11 +26,13 @@ MEDIUM = Effort(values=2, near=2, far=2, elements=1 << 14)  # a forward pass of 
 LARGE = Effort(values=1, near=2, far=0, elements=0)  # weights are read at memory speed: three runs beside the example
 MEDIUM_BYTES, LARGE_BYTES = 16 << 20, 200 << 20
 MEDIUM_OPERATORS = 600
+MEDIUM_INPUTS, LARGE_INPUTS = 300, 2000  # each is made, handed over and bound by name
 
 
-def effort_for(model: torch.nn.Module, operators: int) -> Effort:
+def effort_for(model: torch.nn.Module, operators: int, inputs: int = 0) -> Effort:
     held = {t.data_ptr(): t.numel() * t.element_size() for t in [*model.parameters(), *model.buffers()]}
     weights = sum(held.values())
-    if weights > LARGE_BYTES:
+    if weights > LARGE_BYTES or inputs > LARGE_INPUTS:
         return LARGE
-    return MEDIUM if weights > MEDIUM_BYTES or operators > MEDIUM_OPERATORS else SMALL
+    medium = weights > MEDIUM_BYTES or operators > MEDIUM_OPERATORS or inputs > MEDIUM_INPUTS
+    return MEDIUM if medium else SMALL

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import inspect
 import logging
 import os
 import re
@@ -88,7 +89,7 @@ def traced(model: torch.nn.Module, calls: list[Call], call: Call, shapes: list[l
             axis: dim_hint(*dim) for axis, (text, dim) in enumerate(zip(texts, dims, strict=True)) if text
         }
     with register_flattening_functions(), quiet(), torch.no_grad():
-        specs = {name: spec_of(value, hints) for name, value in call.named.items()}
+        specs = with_rest(model, call, {name: spec_of(value, hints) for name, value in call.named.items()})
         try:
             return torch.export.export(model, call.args, call.kwargs, dynamic_shapes=specs, strict=False)
         except Exception as error:
@@ -96,6 +97,18 @@ def traced(model: torch.nn.Module, calls: list[Call], call: Call, shapes: list[l
                 f"[export] Expected a model that torch.export can trace, but it raised {type(error).__name__}: "
                 f'{first_line(error)}. Export it with tracer="observe".'
             ) from error
+
+
+def with_rest(model: torch.nn.Module, call: Call, specs: dict[str, Any]) -> dict[str, Any]:
+    """What forward takes as *args is one argument for torch.export."""
+    parameters = list(inspect.signature(model.forward).parameters.values())
+    rest = next((k for k, p in enumerate(parameters) if p.kind is p.VAR_POSITIONAL), None)
+    if rest is None or len(call.args) <= rest:
+        return specs
+    names = list(specs)
+    taken = {name: specs[name] for name in names[:rest]}
+    taken[parameters[rest].name] = tuple(specs[name] for name in names[rest : len(call.args)])
+    return taken | {name: specs[name] for name in names[len(call.args) :]}
 
 
 def dim_hint(kind: int, name: str, low: int, high: int):

@@ -128,14 +128,18 @@ def places_of(probed, symbol: int) -> list[tuple[int, int]]:
 
 def units_of(probed, symbol: int) -> dict[tuple[int, int], int]:
     """The same, each with times what it is the symbol."""
-    name = probed.symbols[symbol].name
-    found = {}
-    for leaf, shape in enumerate(probed.shapes):
-        for axis, text in enumerate(shape):
-            if text == name or text.endswith(f"*{name}") or text.startswith(f"{name}*"):
-                factor = text.split("*")[0]
-                found[leaf, axis] = int(factor) if factor.isdigit() else 1
-    return found
+    if _units[0] is not probed:  # asked for every symbol again and again, of calls of thousands of inputs
+        found: dict[str, dict[tuple[int, int], int]] = {}
+        for leaf, shape in enumerate(probed.shapes):
+            for axis, text in enumerate(shape):
+                factor, _, _ = text.partition("*")
+                for name in {text, factor, text.rpartition("*")[2]}:
+                    found.setdefault(name, {})[leaf, axis] = int(factor) if factor.isdigit() else 1
+        _units[:] = probed, found
+    return _units[1].get(probed.symbols[symbol].name, {})
+
+
+_units: list = [None, {}]  # the experiment that was asked about last: by name, places and factors
 
 
 def changed(setting: list[int], k: int, size: int) -> list[int]:

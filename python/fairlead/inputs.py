@@ -266,10 +266,12 @@ META = "; a tensor on meta has no values: load the weights first"
 
 def resized(tensor: torch.Tensor, sizes: list[int]) -> torch.Tensor:
     """A copy of other sizes made of observed values: cut, tiled, or counted on where it counts (positions)."""
+    given, fresh = tensor, False
     for axis, size in enumerate(sizes):
         now = tensor.shape[axis]
         if size == now:
             continue
+        fresh = False
         if size < now:
             tensor = tensor.narrow(axis, 0, size)
         elif now == 0:
@@ -281,11 +283,26 @@ def resized(tensor: torch.Tensor, sizes: list[int]) -> torch.Tensor:
             shape[axis] = -1
             last = tensor.narrow(axis, now - 1, 1)
             tensor = torch.cat([tensor, last + more.reshape(shape) * step.unsqueeze(axis)], axis)
+        elif tensor.dtype in TILED:
+            tensor, fresh = tensor.index_select(axis, over(now, size)), True
         else:
             repeats = [1] * tensor.dim()
             repeats[axis] = -(-size // now)
             tensor = tensor.repeat(repeats).narrow(axis, 0, size)
-    return tensor.clone()
+    if fresh:
+        return tensor
+    # A plain copy would keep strides of what was cut off where a size is 1: models read them (stft).
+    return tensor.clone() if list(given.shape) == sizes else tensor.clone(memory_format=torch.contiguous_format)
+
+
+# Of which index_select makes a tiled copy in one step.
+TILED = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32, torch.bool)
+
+
+@functools.lru_cache(maxsize=64)
+def over(now: int, size: int) -> torch.Tensor:
+    """Places 0 to now - 1, over and over."""
+    return torch.arange(size) % now
 
 
 # Of the unsigned integers PyTorch computes with uint8 alone.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +11,7 @@ import torch
 
 from fairlead import tasks
 from fairlead._core import FairleadError, InvalidInput
-from fairlead.checkpoint import Checkpoint, custom_code, one_line, quiet, reading
+from fairlead.checkpoint import Checkpoint, custom_code, one_line, quiet, reading, weights
 from fairlead.generation.export import plan_for
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.sample_inputs import Samples
@@ -89,6 +91,29 @@ def custom_class(checkpoint: Checkpoint, architecture: str) -> Any:
         return get_class_from_dynamic_module(where, checkpoint.folder, local_files_only=True)
 
 
+SMALL_FILES = 256 << 20
+ELEMENTS_PER_BYTE = 32  # of the most quantised weights, taken apart
+
+
+def refuse_larger_than_files(checkpoint: Checkpoint, cls: Any) -> None:
+    """What the files lack is made up by Transformers, however large: a file of a kilobyte may ask for all memory."""
+    gguf = checkpoint.gguf_file
+    files = [os.path.join(checkpoint.folder, gguf)] if gguf is not None else weights(checkpoint.folder)
+    held = sum(os.path.getsize(file) for file in files)
+    if held > SMALL_FILES:
+        return
+    try:
+        with torch.device("meta"):
+            asked = sum(p.numel() for p in cls(copy.deepcopy(checkpoint.config)).parameters())
+    except Exception:  # not every class can be made without memory; then it says itself what is wrong
+        return
+    if asked > ELEMENTS_PER_BYTE * held + (1 << 24):
+        raise InvalidInput(
+            f"[export] Expected weights for the {asked:,} parameters that the configuration in '{checkpoint.folder}' "
+            f"asks for, got files of {held:,} bytes. Check that the files are complete."
+        )
+
+
 def load_model(checkpoint: Checkpoint, architecture: str, dtype: torch.dtype) -> torch.nn.Module:
     """In eval mode; weights that the checkpoint does not have are an error, because they would be random."""
     import transformers
@@ -96,6 +121,7 @@ def load_model(checkpoint: Checkpoint, architecture: str, dtype: torch.dtype) ->
     cls = getattr(transformers, architecture, None) or custom_class(checkpoint, architecture)
     word = "dtype" if int(transformers.__version__.partition(".")[0]) >= 5 else "torch_dtype"
     arguments = checkpoint.arguments() | {"config": checkpoint.config, word: dtype, "output_loading_info": True}
+    refuse_larger_than_files(checkpoint, cls)
     with reading(checkpoint, f"the weights of {architecture}"):
         model, info = cls.from_pretrained(**arguments)
         missing = sorted(info["missing_keys"])

@@ -140,6 +140,7 @@ def export(
     )
     options = locals_of(locals())
     check_tracer(tracer)
+    model = getattr(model, "_orig_mod", model)  # what torch.compile was given
     if is_program(model, inputs, path):
         return _Export(model, None, inputs if path is None else path, options, Progress(show)).run_program(None)
     target = target_of(path)
@@ -151,9 +152,19 @@ def export(
     try:
         return job.run()
     except ControlFlow:  # torch.cond and its like, which the other tracer keeps
-        if target is _Export:
+        if target is not _Export:
+            return target(model, inputs, path, options, Progress(show), method="torch.export").run()
+        try:
             return _Export(model, inputs, path, options, Progress(show)).run_program(model)
-        return target(model, inputs, path, options, Progress(show), method="torch.export").run()
+        except _core.Unsupported:
+            # Some models use them only where they are told that they are traced.
+            plain = _Export(model, inputs, path, options, Progress(show))
+            plain.flags = False
+            try:
+                return plain.run()
+            except (ControlFlow, _core.FairleadError):
+                pass  # the first error says more
+            raise
 
 
 def target_of(path: Any) -> type[_Export]:
@@ -310,6 +321,11 @@ class _Export(Solving, Boundaries, Guards):
             asked = requests(job.call, self.options["dynamic_shapes"])
             places = [place for name in names for place in places_of(job.probed, symbols[name])]
             if any(asked[leaf][axis][0] == DYNAMIC for leaf, axis in places):
+                continue
+            own = self.branching.root.call
+            if any(job.call.tensors[leaf].shape[axis] != own.tensors[leaf].shape[axis] for leaf, axis in places):
+                self.branching.drop(job, error)  # it would be another constant there
+                learnt = True
                 continue
             fixed = [job.fixes.fix(job.probed, symbols[name], reason_of(error)) for name in names]
             if any(fixed):

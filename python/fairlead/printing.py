@@ -6,7 +6,6 @@ Results go to stdout, everything else to stderr, so that `--json` can be piped. 
 from __future__ import annotations
 
 import os
-import re
 import sys
 import time
 from contextlib import contextmanager
@@ -15,27 +14,12 @@ from typing import Any
 import click
 
 from fairlead.plain_json import plain_json
+from fairlead.plain_text import escaped, one_line
 
 
 def coloured(stream=None) -> bool:
     stream = stream or sys.stdout
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-
-
-# What moves the cursor, changes colours or turns text around: a name in a file may hold it.
-CONTROLS = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff]"
-)
-
-
-def escaped(text: str) -> str:
-    """escaped("a\\x1b[2J") == "a\\\\x1b[2J"; lines and tabs stay."""
-    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
-
-
-def one_line(text: str) -> str:
-    """The same of text that is one line: one_line("a\\nb") == "a\\\\nb"."""
-    return escaped(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
 class Styled(str):

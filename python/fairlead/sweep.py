@@ -45,9 +45,13 @@ class Job:
         if ":" in self.source and not self.source.startswith("package:"):
             os.makedirs(target, exist_ok=True)
             target = os.path.join(target, "model.onnx")
-        words = [sys.executable, "-m", "fairlead", "export", self.source, target, "--json", "--report"]
-        words += ["--task", self.task] if self.task else []
-        return words + (["--dtype", self.dtype] if self.dtype else [])
+        words = [sys.executable, "-m", "fairlead", "export", "--json", "--report"]
+        words += [f"--task={self.task}"] if self.task else []
+        words += [f"--dtype={self.dtype}"] if self.dtype else []
+        return [*words, "--", self.source, target]  # a line of the list is no option
+
+
+LONGEST = 4096  # of a line: no path is longer
 
 
 def read_list(path: str) -> list[Job]:
@@ -60,6 +64,11 @@ def read_list(path: str) -> list[Job]:
     jobs: list[Job] = []
     taken: set[str] = set()
     for number, line in enumerate(lines, 1):
+        if "\0" in line or len(line) > LONGEST:
+            raise InvalidInput(
+                f"[sweep] Expected lines of at most {LONGEST} letters, without zeros, got another in line {number} of "
+                f"'{path}'."
+            )
         columns = line.partition("#")[0].split()
         if not columns:
             continue

@@ -7,6 +7,7 @@ import os
 from typing import Any
 
 from fairlead._core import write_file
+from fairlead.plain_text import escaped
 from fairlead.printing import size_text
 
 REPORT = "report.html"
@@ -43,17 +44,21 @@ def write_page(path: str, rows: list[dict[str, Any]], count: int) -> None:
     write_file(os.fspath(path), text.encode("utf-8", errors="replace"), "sweep")
 
 
+def shown(text: Any) -> str:
+    return html.escape(escaped(str(text)))
+
+
 def one_row(row: dict[str, Any], folder: str) -> str:
-    name = html.escape(row["name"])
+    name = shown(row["name"])
     linked = os.path.isfile(os.path.join(folder, row["name"], REPORT))
     model = f'<a href="{name}/{REPORT}">{name}</a>' if linked else name
     good = row["status"] == "ok"
-    error = f"<br><small>{html.escape(row['error'])}</small>" if row.get("error") else ""
+    error = f"<br><small>{shown(row['error'])}</small>" if row.get("error") else ""
     worst, size = row.get("worst_difference"), row.get("bytes")
     cells = [
-        f"<td>{model}<br><small>{html.escape(row['source'])}</small></td>",
+        f"<td>{model}<br><small>{shown(row['source'])}</small></td>",
         f'<td><span class="{"ok" if good else "bad"}">{row["status"]}</span>{error}</td>',
-        f"<td>{html.escape(row.get('task') or row.get('task_asked') or '')}</td>",
+        f"<td>{shown(row.get('task') or row.get('task_asked') or '')}</td>",
         number("" if worst is None else f"{worst:.1e}"),
         number("" if size is None else size_text(size)),
         number(row.get("nodes", "")),

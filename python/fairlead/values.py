@@ -30,6 +30,8 @@ class Variation:
         return self.column.empty or any(t.numel() and kind_of(t) == MASK and nothing(t) for t in self.tensors)
 
 
+MANY = 256  # inputs: each alone is a call with all of them
+
 # PyTorch has few operators for these.
 WIDE = (torch.uint16, torch.uint32, torch.uint64)
 
@@ -43,17 +45,21 @@ def variations(tensors: list[torch.Tensor], most: int | None = None) -> list[Var
     found: list[Variation] = []
     seen = [tensors]
     for each in COLUMNS:
+        if most is not None and len(found) >= most:
+            break
         changed = [one(t, each) for t in tensors]
         if not any(all(same(a, b) for a, b in zip(changed, old, strict=True)) for old in seen):
             kinds = dict.fromkeys(kind_of(t) for t in tensors if t.numel())
             words = ", ".join(dict.fromkeys(each.words[k] for k in kinds if each.words[k]))
             found.append(Variation(words, changed, each))
             seen.append(changed)
-    return found[:most]
+    return found
 
 
 def alone(tensors: list[torch.Tensor], names: list[str], variation: Variation) -> list[Variation]:
-    """The same, one input at a time, where all of them together are refused."""
+    """The same, one input at a time, where all of them together are refused; not of hundreds."""
+    if len(tensors) > MANY:
+        return []
     found = []
     for k, (name, tensor) in enumerate(zip(names, variation.tensors, strict=True)):
         if not same(tensor, tensors[k]):
@@ -88,7 +94,7 @@ def kind_of(tensor: torch.Tensor) -> str:
 
 def two_valued(tensor: torch.Tensor) -> bool:
     """Whether floats are a mask: ones and zeros, or what is added to scores (zeros, and much less)."""
-    found = [float(v) for v in tensor.flatten()[:4096].float().unique()]
+    found = sorted(set(tensor.flatten()[:4096].tolist()))  # faster than `unique` for what a call has
     return len(found) == 2 and (found == [0.0, 1.0] or (found[1] == 0.0 and found[0] <= -1e4))
 
 

@@ -100,12 +100,13 @@ class Verification:
         self.scales: list[float] = []  # of the outputs at the example
         self.recording = recording
         rows: list[dict] = []
-        waiting = deque(self.settings())
-        near, began = 0, time.perf_counter()
-        while waiting:
-            setting = waiting.popleft()
-            if setting.kind == "unseen" and not setting.far and near >= self.effort.near:
-                continue
+        waiting: deque[Setting] = deque()
+        self.near, began = 0, time.perf_counter()
+        coming = self.settings()  # made when it is their turn: a call of thousands of inputs takes a while to make
+        while True:
+            setting = waiting.popleft() if waiting else next(coming, None)
+            if setting is None:
+                break
             if (setting.far or setting.kind == "values") and time.perf_counter() - began > LONGEST:
                 continue
             row = self.check(session, setting)
@@ -116,7 +117,7 @@ class Verification:
                 continue
             if row.get("stopped"):
                 continue
-            near += setting.kind == "unseen" and not setting.far
+            self.near += setting.kind == "unseen" and not setting.far
             if not row["ok"] and setting.tamer is not None:
                 row = self.tamed(session, setting, row)
             if not row["ok"] and (self.is_excused(setting, row) or self.is_of_tracing(session, setting)):
@@ -158,7 +159,7 @@ class Verification:
 
     def effort_of(self, recording: RecordingSession | None) -> Effort:
         operators = recording.core.op_count(self.probed.runs[0]) if recording is not None else 0
-        found = effort_for(self.model, operators)
+        found = effort_for(self.model, operators, len(self.calls[0].names))
         if self.unseen < CHECKED_SETTINGS:  # a further program, which is a part of the file
             far = found.far // 2 if found is SMALL else min(found.far, 1)
             return Effort(min(found.values, 1), min(found.near, self.unseen), far, found.elements)
@@ -177,6 +178,8 @@ class Verification:
             return
         seed = 1
         for values in self.probed.unseen_settings(2 * CHECKED_SETTINGS):
+            if getattr(self, "near", 0) >= effort.near:
+                break
             yield self.setting_at(values, seed)
             seed += 1000
         base = list(self.symbols_of(example).values()) or list(self.probed.run_values[0])

@@ -773,6 +773,20 @@ PyObject* carry(PyObject* plain, Carry node) {
   return made;
 }
 
+namespace {
+
+void set_doors(bool on) {
+  for (const Door& door : doors) {
+    // Whoever has replaced it meanwhile keeps what they put there.
+    PyObject* current = PyDict_GetItemString(door.dict, door.name);
+    if (current == (on ? door.plain : door.watched)) {
+      PyDict_SetItemString(door.dict, door.name, on ? door.watched : door.plain);
+    }
+  }
+}
+
+}  // namespace
+
 void watch(CarrySink* next) {
   const bool was = sink != nullptr;
   sink = next;
@@ -786,16 +800,14 @@ void watch(CarrySink* next) {
   watch_floats(on);
   watch_items(on);
   if (plain_range_call != nullptr) PyRange_Type.tp_vectorcall = on ? range_call : plain_range_call;
-  for (const Door& door : doors) {
-    // Whoever has replaced it meanwhile keeps what they put there.
-    PyObject* current = PyDict_GetItemString(door.dict, door.name);
-    if (current == (on ? door.plain : door.watched)) {
-      PyDict_SetItemString(door.dict, door.name, on ? door.watched : door.plain);
-    }
-  }
+  set_doors(on);
 }
 
 void init_carriers(nb::module_& m) {
+  m.def(
+      "watch_builtins", [](bool on) { set_doors(on && sink != nullptr); }, nb::arg("on"),
+      "Whether `len` and its like are watched while a run is recorded: not while a module is "
+      "imported, which may keep them.");
   plain_int_new = PyLong_Type.tp_new;
   plain_float_new = PyFloat_Type.tp_new;
   plain_int_call = PyLong_Type.tp_vectorcall;

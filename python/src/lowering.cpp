@@ -238,7 +238,9 @@ void init_lowering(nb::module_& m) {
       .def(
           "integer", [](const Builder& s, S i) { return s.get().constant_int(i); }, "i"_a)
       .def(
-          "integers", [](const Builder& s, S i) { return std::vector<std::int64_t>(s.get().constant_ints(i)); }, "i"_a)
+          "integers",
+          [](const Builder& s, S i) { return std::vector<std::int64_t>(s.get().constant_ints(i)); },
+          "i"_a)
       .def(
           "number",
           [](const Builder& s, S i, double otherwise) { return s.get().number(i, otherwise); },

@@ -55,8 +55,7 @@ void init_probe(nb::module_& m) {
       .def_ro("leaf", &FixedDim::leaf)
       .def_ro("axis", &FixedDim::axis)
       .def_ro("size", &FixedDim::size)
-      .def_prop_ro("branches",
-                   [](const FixedDim& f) { return f.why == FixedDim::Why::kBranches; })
+      .def_prop_ro("branches", [](const FixedDim& f) { return f.why == FixedDim::Why::kBranches; })
       .def_prop_ro("empty", [](const FixedDim& f) { return f.why == FixedDim::Why::kZero; })
       .def_ro("reason", &FixedDim::reason);
   nb::class_<ProbeResult>(m, "ProbeResult", "Which dims vary, and how they hang together.")

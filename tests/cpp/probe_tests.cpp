@@ -262,6 +262,24 @@ TEST_CASE("a mask that is too long is noticed by one that is too short") {
         "input_ids[batch, sequence] attention_mask[batch, sequence]");
 }
 
+TEST_CASE("a mask is as long as the past and a fixed number of tokens") {
+  // Too long goes unnoticed, and it is as long as a head is wide: neither hides the sum.
+  FakeModel model = decoder(2, 1, 15);
+  model.refuse = [](const Sizes& s) -> std::string {
+    for (std::size_t k = 2; k < s.size(); ++k) {
+      if (s[k][1] != 4 || s[k][3] != 16) return "shape of heads";
+      if (s[k][0] != s[0][0] || s[k][2] != s[2][2]) return "sizes of caches";
+    }
+    if (s[1][0] != s[0][0]) return "batch of the mask";
+    return refuse_unless(s[1][1] >= s[0][1] + s[2][2], "the mask is too short");
+  };
+  model.request(0, 1).kind = DimRequest::Kind::kStatic;
+  const std::string text = shapes_text(model, model.probe());
+  CHECK(text.substr(0, text.find(" past_key_values.0.value")) ==
+        "input_ids[batch, 1] attention_mask[batch, past + 1] "
+        "past_key_values.0.key[batch, 4, past, 16]");
+}
+
 TEST_CASE("sizes that come in multiples are multiples of a symbol") {
   FakeModel model = one_size(24);
   model.refuse = [](const Sizes& s) {

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -219,6 +220,32 @@ def test_what_is_printed_moves_no_cursor(run, tmp_path):
     assert code == 0
     assert "x\\x1b[2J\\u202e" in out
     assert not set(out) & {"\x1b", "\x07", "\x9b", "\u202e"}
+
+
+def test_what_a_report_shows_turns_no_text_around(run, tmp_path):
+    path = onnx_file(tmp_path / "x.onnx", module="m\u202e\x1b", source="s\u2066.py:1")
+    assert run("report", path, "-o", tmp_path / "page.html")[0] == 0
+    page = (tmp_path / "page.html").read_text()
+    assert not set(page) & set("\x1b\x07\x9b\u202e\u2066")
+    data = page.partition('id="data0">')[2].partition("</script>")[0]
+    assert not set(json.loads(data)["modules"]["name"][-1] + "".join(json.loads(data)["strings"])) & set("\x1b\u202e")
+
+
+def test_a_report_says_nothing_about_files_elsewhere(run, tmp_path):
+    onnx = pytest.importorskip("onnx")
+    weight = onnx.TensorProto(name="w", data_type=1, dims=[2], data_location=onnx.TensorProto.EXTERNAL)
+    weight.external_data.add(key="location", value="../../../../../../../../etc/passwd")
+    graph = onnx.helper.make_graph([], "g", [], [], [weight])
+    (tmp_path / "x.onnx").write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    (row,) = [f for f in _core.file_report(str(tmp_path / "x.onnx"))["files"] if f["name"]]
+    assert (row["missing"], row["bytes"]) == (True, 0)
+
+
+def test_nothing_is_written_over_a_device_or_a_pipe(run, tmp_path):
+    os.mkfifo(tmp_path / "x.onnx")
+    code, _, err = run("convert", GOLDEN / "mlp.pt2", tmp_path / "x.onnx", "--no-verify")
+    assert code == 1
+    assert "it is a device, a pipe or a socket" in one_line(err)
 
 
 @pytest.mark.parametrize("place", ["/etc/passwd:1", "../../../../../../etc/passwd:1", f"{__file__}:1"])

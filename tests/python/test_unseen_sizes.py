@@ -1,6 +1,7 @@
 """Operators whose result depends on a size or a value that no run of the export had: compared with eager in a session
 of our own, or refused by the file."""
 
+import functools
 import math
 
 import numpy as np
@@ -182,8 +183,9 @@ def test_integers_at_the_end_of_their_range(fn, dtype, tmp_path):
 
 def test_a_number_that_must_be_constant_names_the_sizes_behind_it(tmp_path):
     model = Wrap(lambda x: F.conv2d(x, torch.ones(x.shape[1], 1, 3, 3), groups=x.shape[1])).eval()
+    asked = ({1: torch.export.Dim.DYNAMIC},)  # otherwise it would be fixed
     with pytest.raises(fairlead.Unsupported, match="must be constant, it is") as caught:
-        fairlead.export(model, (torch.randn(2, 3, 9, 9),), tmp_path / "m.onnx")
+        fairlead.export(model, (torch.randn(2, 3, 9, 9),), tmp_path / "m.onnx", dynamic_shapes=asked)
     (detail,) = [d for d in caught.value.details if d["kind"] == "must be constant"]
     assert len(detail["values"]) == 1
     assert detail["values"][0] in detail["why"]
@@ -265,7 +267,8 @@ def test_padding_by_a_remainder_in_every_layer_is_exact(tmp_path):
     model, run = exported(TensorFlowPadding(5), (torch.randn(2, 2, 64, 64),), f"{tmp_path}/model.onnx")
     for sizes in [(1, 1), (33, 7), (40, 130), (97, 64)]:
         x = torch.randn(1, 2, *sizes)
-        assert_same(run(x), model(x))
+        with torch.no_grad():
+            assert_same(run(x), model(x))
 
 
 def test_a_pooled_size_that_no_run_varied_is_no_constant(tmp_path):
@@ -276,4 +279,83 @@ def test_a_pooled_size_that_no_run_varied_is_no_constant(tmp_path):
     model, run = exported(pools, (torch.randn(2, 2, 64, 64),), f"{tmp_path}/model.onnx")
     for sizes in [(48, 64), (40, 64), (100, 33)]:
         x = torch.randn(1, 2, *sizes)
+        with torch.no_grad():
+            assert_same(run(x), model(x))
+
+
+@functools.lru_cache(1024)
+def windows_of(shape, window):
+    """Counts that are kept by the sizes they are for, as einops keeps its recipes."""
+    return shape[1] // window, -(-shape[0] * shape[1] // window)
+
+
+def test_a_function_that_keeps_its_results_forgets_no_size(tmp_path):
+    def fn(x):
+        whole, rounded = windows_of(tuple(x.shape), 8)
+        return x[:, : whole * 8].reshape(-1, 8).sum(1), torch.full((1,), float(rounded))
+
+    fn(torch.randn(3, 64))
+    model, run = exported(fn, (torch.randn(3, 64),), f"{tmp_path}/model.onnx")
+    for shape in [(1, 9), (3, 64), (7, 130), (5, 71)]:
+        x = torch.randn(shape)
         assert_same(run(x), model(x))
+
+
+@pytest.mark.parametrize("center", [True, False])
+@pytest.mark.parametrize(("size", "hop"), [(48, 12), (400, 160)])
+def test_frames_of_a_fourier_transform_are_counted_at_every_length(size, hop, center, tmp_path):
+    def fn(x):
+        return torch.stft(x, size, hop, window=torch.hann_window(size), center=center, return_complex=True).abs()
+
+    model, run = exported(fn, (torch.randn(1, 4 * size),), f"{tmp_path}/model.onnx")
+    for batch, length in [
+        (1, size),
+        (2, 2 * size + hop - 1),
+        (2, 2 * size + hop),
+        (1, 9 * size + 7),
+        (3, 4 * size - 1),
+    ]:
+        x = torch.randn(batch, length)
+        assert_same(run(x), model(x))
+
+
+EQUATIONS = {
+    "attention": ("bqd,bkd->bqk", lambda n, m: ((n, m, 4), (n, 5, 4))),
+    "implicit": ("ij,jk", lambda n, m: ((n, m), (m, 5))),
+    "dots": ("...ij, ...jk -> ...ik", lambda n, m: ((2, n, m), (2, m, 5))),
+    "a diagonal": ("bii,bj->bij", lambda n, m: ((n, 3, 3), (n, m))),
+    "everything": ("bn,bm->", lambda n, m: ((n, m), (n, 4))),
+}
+
+
+@pytest.mark.parametrize(("equation", "shapes"), EQUATIONS.values(), ids=EQUATIONS)
+def test_einsum_is_one_operator_at_every_size(equation, shapes, tmp_path):
+    """PyTorch takes it apart in another way where a size is 1."""
+
+    def tensors(n, m):
+        return [torch.randn(shape) for shape in shapes(n, m)]
+
+    model, run = exported(lambda x, y: torch.einsum(equation, x, y), tuple(tensors(3, 2)), tmp_path / "m.onnx")
+    for n, m in ((1, 1), (1, 7), (6, 1), (5, 9)):
+        given = tensors(n, m)
+        assert_same(run(*given), model(*given))
+
+
+def test_one_window_larger_than_the_input(tmp_path):
+    """ceil_mode: a mean over everything, without padding everything to the window first."""
+    model, run = exported(torch.nn.AvgPool2d(600, ceil_mode=True), (torch.randn(2, 64, 9, 7),), tmp_path / "m.onnx")
+    for height, width in ((9, 7), (1, 1), (4, 30), (601, 2)):
+        x = torch.randn(1, 64, height, width)
+        assert_same(run(x), model(x))
+
+
+def test_one_selected_element_is_written_like_several(tmp_path):
+    def fn(x, mask):
+        y = x.clone()
+        y[mask] = x[mask] * 2
+        return y
+
+    model, run = exported(fn, (torch.randn(5, 3), torch.tensor([True, False, True, False, True])), tmp_path / "m.onnx")
+    for mask in ([False] * 5, [False, True, False, False, False], [True] * 5):
+        x = torch.randn(5, 3)
+        assert_same(run(x, torch.tensor(mask)), model(x, torch.tensor(mask)))

@@ -1,4 +1,4 @@
-"""Wrong files end every command in one line: a part of the table of try_files.py, which tries the whole of it by hand."""
+"""Wrong files end every command in one line: a part of what try_files.py tries."""
 
 import os
 import subprocess

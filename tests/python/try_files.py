@@ -108,6 +108,8 @@ def attempt(words: list[str], where: Path) -> str:
     if found := CONTROLS.search(said + told):
         return f"prints {found[0]!r}"
     lines = [line for line in told.splitlines() if not line.startswith(("fairlead: ", "Where, why and what to try"))]
+    if words[0] == "sweep" and not any(line.startswith("error:") for line in lines):  # it tells of each model
+        lines = ["error: ["] if code and all(re.match(r"\[\d+/\d+\] ", line) for line in lines) else lines
     usage_line = bool(lines) and lines[0].startswith("Usage:")
     if (
         code

@@ -101,12 +101,13 @@ void lower_block_diag(Lowering& b) {
   const Val zero = b.scalar(0, d);
   Expr left = b.expr(0);
   Inputs rows;
+  const Inputs given = b.ins(0);
   for (std::size_t k = 0; k < items.size(); ++k) {
     const Shape& shape = b.graph().values[items[k].value].shape;
     Shape block(2 - std::min<std::size_t>(shape.size(), 2), b.expr(1));
     block.insert(block.end(), shape.begin(), shape.end());
     const Expr after = b.pool().add(left, block[1]);
-    const Val v = b.reshape(b.cast(b.ins(0)[k], d), shape, block);
+    const Val v = b.reshape(b.cast(given[k], d), shape, block);
     Inputs parts;
     if (!is_const(left, 0)) parts.push_back(b.expand(zero, {}, {block[0], left}));
     parts.push_back(v);

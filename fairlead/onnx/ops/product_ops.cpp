@@ -1,4 +1,5 @@
 // Products and distances of vectors and matrices beside the plain matrix product.
+#include <algorithm>
 #include <cmath>
 
 #include "fairlead/onnx/families.h"
@@ -157,14 +158,22 @@ void lower_euclidean_dist(Lowering& b) {
 }
 
 // aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor
+//
+// Letters of both cases are different in PyTorch and not in every runtime: capital ones become
+// small ones that are not in use. Kernels are there for float, double and the two common integers.
 void lower_einsum(Lowering& b) {
-  const std::string equation(b.text(0));
-  for (const char c : equation) {
-    // Letters of both cases are different in PyTorch and not in every runtime.
-    if (c >= 'A' && c <= 'Z') b.unsupported("an equation with capital letters");
+  std::string equation(b.text(0));
+  for (char& c : equation) {
+    if (c < 'A' || c > 'Z') continue;
+    char free = 'a';
+    while (free <= 'z' && equation.find(free) != std::string::npos) ++free;
+    if (free > 'z') b.unsupported("an equation with more letters than the alphabet has");
+    const char capital = c;
+    std::replace(equation.begin(), equation.end(), capital, free);
   }
-  const Dtype wide =
-      dtype_size(b.out_dtype()) < 4 && is_float(b.out_dtype()) ? Dtype::kFloat32 : b.out_dtype();
+  const Dtype d = b.out_dtype();
+  const bool narrow = dtype_size(d) < 4;
+  const Dtype wide = !narrow ? d : is_float(d) ? Dtype::kFloat32 : Dtype::kInt64;
   Inputs inputs = b.ins(1);
   for (Val& v : inputs) v = b.cast(v, wide);
   b.result(b.op("Einsum", inputs, {attr("equation", std::string_view(equation))}));
@@ -181,7 +190,7 @@ constexpr OpRow kRows[] = {
     {"aten.cdist.default", lower_cdist, "Sub, ReduceL2", ""},
     {"aten.cross.default", lower_cross, "Gather, Mul, Sub", ""},
     {"aten.dist.default", lower_dist, "Sub, ReduceL2", ""},
-    {"aten.einsum.default", lower_einsum, "Einsum", "equations of small letters"},
+    {"aten.einsum.default", lower_einsum, "Einsum", ""},
     {"aten.embedding_renorm.default", lower_embedding_renorm, "ReduceL2, Where, Mul", ""},
     {"aten.ger.default", lower_outer, "Unsqueeze, Mul", ""},
     {"aten.linalg_cross.default", lower_cross, "Gather, Mul, Sub", ""},

@@ -53,11 +53,12 @@ void lower_squeeze(Lowering& b) {
 // does.
 void lower_cat(Lowering& b) {
   Inputs parts;
+  const Inputs given = b.ins(0);
   const auto& items = b.node().args[0].items;
   for (std::size_t k = 0; k < items.size(); ++k) {
     const Shape& shape = b.graph().values[items[k].value].shape;
     if (shape.size() == 1 && is_const(shape[0], 0) && b.out_rank() != 1) continue;
-    parts.push_back(b.cast(b.ins(0)[k], b.out_dtype()));
+    parts.push_back(b.cast(given[k], b.out_dtype()));
   }
   const std::int64_t axis = b.has(1) ? b.axis(1, b.out_rank()) : 0;
   b.result(b.concat(parts, axis));

@@ -84,7 +84,7 @@ class Kept:
     `arrange(*args, **kwargs)` puts a call's arguments into schema order; `check` refuses what PyTorch should.
     """
 
-    def __init__(self, name: str, params: str, alias: int = NEVER, arrange=None, check=None):
+    def __init__(self, name: str, params: str, alias: int = NEVER, arrange=None, check=None, applies=None):
         self.name = name
         self.params = []
         for text in params.split(", "):
@@ -94,10 +94,14 @@ class Kept:
         self.names = [p[0] for p in self.params]
         self.arrange = arrange
         self.check = check
+        self.applies = applies  # whether a call is kept whole; None: every one
         self.packed: Kept | None = None  # what a recurrent layer is called on packed sequences
 
-    def form(self, args) -> Kept:
-        """The operator of this call: both forms have nine arguments, and the packed one has its batch sizes second."""
+    def form(self, args) -> Kept | None:
+        """The operator of this call; None where it is taken apart. Of recurrent layers both forms have nine arguments,
+        and the packed one has its batch sizes second."""
+        if self.applies is not None and not self.applies(*args):
+            return None
         return self.packed if self.packed and len(args) > 3 and isinstance(args[3], (list, tuple)) else self
 
     def arguments(self, args, kwargs):
@@ -136,6 +140,11 @@ def _as_long_as_asked(data, batch_sizes, batch_first, padding_value, total_lengt
     return (data, batch_sizes, batch_first, padding_value, total_length)
 
 
+def _is_real(equation, tensors, *path) -> bool:
+    """An equation that ONNX has. PyTorch asks for sizes of 1 while it takes one apart, and does another thing there."""
+    return not any(t.is_complex() or t.dtype == torch.bool for t in tensors)
+
+
 def kept_functions() -> dict:
     """Function -> Kept, for the functions that a lowering has a better form for than their parts."""
     nn, tensor = torch._C._nn, torch.Tensor
@@ -172,6 +181,9 @@ def kept_functions() -> dict:
         torch.flatten: flatten,
         tensor.flatten: flatten,
         tensor.contiguous: contiguous,
+        torch._C._VariableFunctions.einsum: Kept(
+            "aten.einsum.default", "equation, tensors, path=None", applies=_is_real
+        ),
     }
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
         padded = Kept(

@@ -19,6 +19,7 @@ from fairlead.leaves import get_leaf_tensors, with_numbers
 from fairlead.record.control_flow import register_rules
 from fairlead.record.indexing import CANONICAL
 from fairlead.record.light import Light, device_of, stays
+from fairlead.record.memos import Memos
 from fairlead.record.operators import Kept, define, kept_functions
 from fairlead.record.state import ModelState
 from fairlead.record.switches import tracing_switches
@@ -131,6 +132,7 @@ class _Functions(TorchFunctionMode):
         if session.muted:
             return func(*args, **kwargs) if kwargs else func(*args)
         kept = _KEPT.get(func)
+        kept = kept.form(args) if kept is not None else None
         if kept is None or torch._C._functorch.maybe_current_level() is not None:
             watched = _WATCHED.get(func)
             if watched is not None:
@@ -138,7 +140,6 @@ class _Functions(TorchFunctionMode):
             session.core.note_call(func, args, kwargs)
             return func(*args, **kwargs) if kwargs else func(*args)
         session.core.note_call(func, args, kwargs)
-        kept = kept.form(args)
         if kept.check is not None:
             kept.check(*args, **(kwargs or {}))
         # Its parts are not looked at, so they need not come by.
@@ -238,6 +239,7 @@ class RecordingSession:
         self._stack = contextlib.ExitStack()
         self._entered = 0
         self.state = ModelState(model)
+        self.memos = Memos()
         changed(tuple, self.state.restore)
 
     def __enter__(self):
@@ -284,6 +286,7 @@ class RecordingSession:
         """Runs the model once and records it. Errors of the model are an outcome, not an exception."""
         inputs = list(get_leaf_tensors((list(args), kwargs)).values())
         core = self.core
+        self.memos.forget()
         core.begin(inputs, reference, keep, self.roll, self.carry)
         for value in (*args, *kwargs.values()):
             if kind_of(value) is not Kind.NOT:
@@ -318,4 +321,5 @@ class RecordingSession:
             hooks()
             forget(hooks)
             core.abort()
+            self.memos.forget()
             self.state.restore()

@@ -6,6 +6,8 @@
 3. PyTorch's fused fast path for transformer encoders, which would hide the layer in one operator.
 4. torch.compile, which torch.cond and its like start: under a mode it cannot, and what it would make is the same.
 5. Patches registered for "observe" (fairlead/patches): loops over the experts that were hit go over every expert.
+6. Imports: a module that the model imports while it runs finds Python's own `len`, which it may keep for good (as
+   torch._dynamo does, in its table of builtins).
 
 PyTorch has 1 to 4 once per process. What is put there answers by thread: others, which only run a model, get the answer
 that they would have got (those of 5 change no number). Exports take turns (alone.py), so that nobody switches twice.
@@ -13,13 +15,16 @@ that they would have got (those of 5 change no number). Exports take turns (alon
 
 from __future__ import annotations
 
+import builtins
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
+from fairlead import _core
 from fairlead.alone import during
 
 _here = threading.local()  # .depth: how many blocks of this thread are open
@@ -108,17 +113,51 @@ def tracing_switches(flags: bool = True) -> Iterator[None]:
         for flag in ("_is_compiling_flag", "_is_exporting_flag"):
             if flags and hasattr(torch.compiler, flag):
                 stack.enter_context(switched(torch.compiler, flag, lambda before: ByThread(True, before)))
+        for asks in ("is_compiling", "is_exporting"):
+            if hasattr(torch.compiler, asks):
+                stack.enter_context(switched(torch.compiler, asks, _as_bool))
         for module in (torch.nn.functional, torch.functional):
             for check in ("has_torch_function", "has_torch_function_unary", "has_torch_function_variadic"):
                 if hasattr(module, check):
                     stack.enter_context(switched(module, check, lambda before: by_thread(_no_mode, before)))
         stack.enter_context(without_fast_path())
         stack.enter_context(switched(torch, "compile", lambda before: by_thread(_uncompiled, before)))
+        stack.enter_context(switched(builtins, "__import__", _importing))
         from fairlead.patches.apply import apply_patches  # which needs this package
 
         stack.enter_context(apply_patches("observe"))
         stack.enter_context(here())
         yield
+
+
+def _as_bool(before: Callable) -> Callable:
+    """Who asks is given a bool, which may be handed on to an operator."""
+
+    def ask() -> bool:
+        return bool(before())
+
+    return ask
+
+
+def _importing(before: Callable) -> Callable:
+    depth = 0
+
+    def load(name: str, globals=None, locals=None, fromlist=(), level: int = 0):
+        nonlocal depth
+        loaded = sys.modules.get(name) if level == 0 else None
+        known = loaded is not None and all(hasattr(loaded, each) for each in fromlist or () if each != "*")
+        if known or not recorded_here():
+            return before(name, globals, locals, fromlist, level)
+        depth += 1
+        _core.watch_builtins(False)
+        try:
+            return before(name, globals, locals, fromlist, level)
+        finally:
+            depth -= 1
+            if depth == 0:
+                _core.watch_builtins(True)
+
+    return load
 
 
 def _uncompiled(model=None, **options):

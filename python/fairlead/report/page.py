@@ -13,6 +13,7 @@ from typing import Any
 
 from fairlead import _core
 from fairlead.contract import LARGEST, grouped, grouped_fixed, times
+from fairlead.plain_text import escaped
 from fairlead.report.advice import advice_for
 from fairlead.report.pictures import differences, number, time_bar
 from fairlead.report.sources import Sources, shown_place
@@ -52,11 +53,16 @@ def environment():
         ) from None
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True,
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=shown,
     )  # fmt: skip
     found.filters |= {"size": size_text, "seconds": seconds_text, "thousands": lambda n: f"{n:,}", "number": number,
                       "place": shown_place}  # fmt: skip
     return found
+
+
+def shown(value: Any) -> Any:
+    """Every text that a template shows; our own style and script are markup."""
+    return escaped(value) if type(value) is str else value
 
 
 def render(**what: Any) -> str:
@@ -240,8 +246,10 @@ def tree_data(found: dict, path: str) -> dict:
     sources = Sources(newest=os.path.getmtime(path))
     places = set(found["operators"]["source"])
     lines = {k: text for k in places if k and (text := sources.line(found["strings"][k]))}
-    strings = [shown_place(text) if k in places else text for k, text in enumerate(found["strings"])]
-    return {"strings": strings, "operators": found["operators"], "modules": found["modules"], "lines": lines}
+    strings = [escaped(shown_place(text) if k in places else text) for k, text in enumerate(found["strings"])]
+    modules = found["modules"] | {"name": [escaped(name) for name in found["modules"]["name"]]}
+    lines = {k: escaped(text) for k, text in lines.items()}
+    return {"strings": strings, "operators": found["operators"], "modules": modules, "lines": lines}
 
 
 # ---- a model that was not --------------------------------------------------------------------------------

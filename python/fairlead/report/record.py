@@ -42,7 +42,9 @@ def record_of(model, contract: Contract, rows: list[dict], probed) -> Record:
 
 def compact(contract: Contract) -> dict:
     """What differs only in a layer number is one row: a decoder of 32 layers takes kilobytes, not tens of them."""
-    rows = dataclasses.asdict(contract)
+    # Not asdict, which copies every row of thousands of inputs.
+    rows = {f.name: getattr(contract, f.name) for f in dataclasses.fields(contract)}
+    rows = {name: list(value) if isinstance(value, list) else value for name, value in rows.items()}
     for title in ("inputs", "outputs"):
         values = grouped(rows[title])
         rows[title] = [{"name": name, "dtype": dtype, "shape": list(shape)} for name, dtype, shape in values]

@@ -1,0 +1,54 @@
+"""The page of the zoos: one table of libraries, and the cause of every model that is not right or lost a size."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import statistics
+
+RIGHT = ("right", "right at the example")
+HEADER = """# Other libraries
+
+Models of libraries other than Transformers, small configurations with random weights, by
+`python benchmarks/zoos/run.py`. Each is exported from one example call; a checker of its own then runs the file and
+eager at sizes near the example and far from it, within what the contract allows.
+
+| column | what it is |
+| --- | --- |
+| models | that could be built, and run in eager |
+| exported | a file was written |
+| right | it computes what eager computes wherever the checker called both |
+| batch | files with a dynamic batch, or whose model takes one size of it |
+| space | files that take every other size that eager takes |
+| seconds | median of the export, verification included |
+"""
+
+
+def write_page(folder: pathlib.Path, path: str) -> None:
+    zoos = {file.stem: [json.loads(line) for line in file.open()] for file in sorted(folder.glob("*.jsonl"))}
+    lines = [HEADER, "| library | models | exported | right | batch | space | seconds |", "| --- " * 7 + "|"]
+    causes = ["", "## What is not right yet", ""]
+    lost = ["", "## Sizes that eager takes and the file does not", ""]
+    for zoo, rows in zoos.items():
+        built = [row for row in rows if row["outcome"] != "does not build"]
+        written = [row for row in built if "batch" in row]
+        right = [row for row in built if row["outcome"] in RIGHT]
+        batch = sum(row["batch"] != "lost" for row in written)
+        space = sum(not row["space"].startswith("lost") for row in written)
+        seconds = statistics.median(row["seconds"] for row in written) if written else 0
+        counts = f"{len(built)} | {len(written)} | {len(right)} | {batch} | {space} | {seconds:.0f}"
+        lines.append(f"| {zoo} | {counts} |")
+        for row in built:
+            if row["outcome"] not in RIGHT:
+                causes.append(f"- {zoo} `{row['model']}`, {row['outcome']}: {plain(row.get('error', ''))}")
+            elif row["batch"] == "lost" or row["space"].startswith("lost"):
+                reasons = [plain(words) for words in row.get("fixed", [])]
+                lost.append(
+                    f"- {zoo} `{row['model']}`: batch {row['batch']}, space {row['space']}; {'; '.join(reasons)}"
+                )
+    pathlib.Path(path).write_text("\n".join(lines + causes + lost) + "\n")
+
+
+def plain(text: str) -> str:
+    """One line that Markdown leaves alone."""
+    return "`" + " ".join(text.replace("`", "'").split())[:280] + "`"

@@ -1,0 +1,58 @@
+"""Functions that keep their results by their arguments (functools.lru_cache): while a model is recorded they compute
+anew in every run, or they would give back the plain numbers of another one, and forget where these come from."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import inspect
+import sys
+
+# What they remember is about the machine or about classes, and costly to find out again.
+NOT_LOOKED_AT = frozenset(sys.stdlib_module_names) | {"torch", "fairlead", "numpy", "onnxruntime", "onnx", "sympy"}
+
+
+class Memos:
+    """The functions of the modules that are loaded now."""
+
+    def __init__(self) -> None:
+        self.wrappers = found(len(sys.modules))
+
+    def forget(self) -> None:
+        """Before and after a run."""
+        for wrapper in self.wrappers:
+            if wrapper.cache_info().currsize and asked_for_numbers(wrapper):
+                wrapper.cache_clear()
+
+
+def asked_for_numbers(wrapper: functools._lru_cache_wrapper) -> bool:
+    """Whether a number stands among the arguments that it keeps: others may be things that are made once."""
+
+    def has_number(value) -> bool:
+        if isinstance(value, tuple):
+            return any(map(has_number, value))
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+    kept = [each for each in gc.get_referents(wrapper) if isinstance(each, dict)]
+    return any(has_number(key) or has_number(tuple(gc.get_referents(key))) for one in kept for key in one)
+
+
+@functools.lru_cache(1)
+def found(modules: int) -> list:
+    """`modules`: how many there are; it changes when one is imported."""
+    wrappers: dict[int, functools._lru_cache_wrapper] = {}
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] in NOT_LOOKED_AT or name.endswith("import_utils"):
+            continue
+        for value in list(getattr(module, "__dict__", {}).values()):
+            members = list(vars(value).values()) if inspect.isclass(value) else [value]
+            for member in members:
+                if isinstance(member, functools._lru_cache_wrapper) and takes_arguments(member):
+                    wrappers[id(member)] = member
+    return list(wrappers.values())
+
+
+def takes_arguments(wrapper: functools._lru_cache_wrapper) -> bool:
+    """One without is a single thing that is made once."""
+    code = getattr(wrapper.__wrapped__, "__code__", None)
+    return code is not None and code.co_argcount + code.co_kwonlyargcount + (code.co_flags & 0x0C) > 0
