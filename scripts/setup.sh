@@ -118,25 +118,6 @@ setup_browser() {
   has_browser || echo "no chromium: the tests that look at the report will fail"
 }
 
-# Clang for the sanitizers: GCC has no libFuzzer.
-has_clang() {
-  command -v clang++ >/dev/null &&
-    echo 'int main() {}' | clang++ -fsanitize=address -x c++ - -o "$log_dir/clang-works" 2>/dev/null
-}
-
-setup_clang() {
-  if has_clang; then return; fi
-  if may_install; then
-    step "system packages: clang" apt_install clang || echo "going on without"
-    # Its runtime is a package of its own, named after the release.
-    has_clang || step "system packages: sanitizers" apt_install "$(clang_runtime)" || echo "going on without"
-  fi
-  has_clang || echo "no clang: the sanitizers and the fuzz targets will fail"
-}
-clang_runtime() {
-  clang++ -dumpversion | sed -E 's/^([0-9]+).*/libclang-rt-\1-dev/'
-}
-
 # ---- virtual environment ---------------------------------------------------------------------------
 
 install_packages() {

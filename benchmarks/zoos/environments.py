@@ -14,22 +14,9 @@ PACKAGES = {
     "diffusers": ["diffusers", "importlib_metadata", "zipp"],
     "lucid": ["vit-pytorch", "x-transformers", "einops", "einx", "frozendict", "loguru", "local-attention",
               "hyper-connections", "torch-einops-utils", "torchvision"],
-    "segmentation": ["segmentation-models-pytorch", "timm", "torchvision"],
-    "open_clip": ["open_clip_torch", "timm", "ftfy", "wcwidth", "torchvision"],
     "kornia": ["kornia", "kornia_rs"],
-    "monai": ["monai", "einops"],
-    "geometric": ["torch_geometric", "aiohttp", "psutil", "pyparsing", "xxhash", "tqdm"],
-    "audio": ["torchaudio", "speechbrain", "hyperpyyaml", "sentencepiece", "joblib", "ruamel.yaml"],
-    "yolo": ["ultralytics", "ultralytics-thop", "opencv-python-headless", "matplotlib", "pandas", "psutil",
-             "torchvision", "polars", "contourpy", "cycler", "fonttools", "kiwisolver", "python-dateutil", "pyparsing"],
-    "forecasting": ["neuralforecast", "coreforecast", "utilsforecast", "pandas", "python-dateutil", "pytz", "tzdata",
-                    "pytorch-lightning", "lightning-utilities", "torchmetrics"],
-    "tabular": ["pytorch-tabnet", "rtdl_revisiting_models", "rtdl_num_embeddings"],
-    "eeg": ["braindecode", "mne", "einops", "skorch"],
-    "operators": ["neuraloperator", "tensorly", "tensorly-torch", "opt_einsum"],
-    "spandrel": ["spandrel", "einops", "torchvision"],
 }  # fmt: skip
-PINS = {"torchvision": "0.28", "torchaudio": "2.11"}  # what goes with torch 2.13
+PINS = {"torchvision": "0.28"}  # what goes with torch 2.13
 
 
 def python_of(zoo: str, folder: pathlib.Path) -> pathlib.Path:

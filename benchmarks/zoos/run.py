@@ -21,8 +21,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "build" / "zoos"
 ZOOS = (
-    "timm", "torchvision", "diffusers", "lucid", "segmentation", "open_clip", "kornia", "monai", "geometric", "audio",
-    "yolo", "forecasting", "tabular", "eeg", "operators", "spandrel",
+    "timm", "torchvision", "diffusers", "lucid", "kornia",
 )  # fmt: skip
 SECONDS = 90
 

@@ -561,8 +561,8 @@ void ProgramBuilder::add_guards() {
     }
     if (ways.try_emplace(std::move(way), true).second) program_.paths.push_back(std::move(path));
   }
-  // A loop that always went round as often as now may be there as often as that. What it computed in
-  // plain numbers, as often as values say, is known for the counts that were seen.
+  // A loop that always went round as often as now may be there as often as that. What it computed
+  // in plain numbers, as often as values say, is known for the counts that were seen.
   for (const auto& [left, numbers] : counts) {
     if (request_.rolled != nullptr || pool().symbols_of(left).empty()) continue;
     if (!std::all_of(numbers.begin(), numbers.end(), [](Expr n) { return is_const(n); })) continue;

@@ -150,6 +150,7 @@ def export(
     )
     options = locals_of(locals())
     check_tracer(tracer)
+    model = getattr(model, "_orig_mod", model)  # what torch.compile was given
     if is_program(model, inputs, path):
         return _Export(model, None, inputs if path is None else path, options, Progress(show)).run_program(None)
     target = target_of(path)

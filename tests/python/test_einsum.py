@@ -34,7 +34,9 @@ def test_random_equations_are_what_pytorch_computes(tmp_path):
         left = list(tensors)
         return [torch.einsum(e, *(left.pop(0) for _ in range(n))) for e, n in zip(chosen, counts, strict=True)]
 
-    model, run = exported(fn, tuple(operands), f"{tmp_path}/model.onnx", dynamic_shapes=(None,) * len(operands), verify=False)
+    model, run = exported(
+        fn, tuple(operands), f"{tmp_path}/model.onnx", dynamic_shapes=(None,) * len(operands), verify=False
+    )
     assert_same(run(*operands), model(*operands))
 
 

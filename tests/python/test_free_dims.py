@@ -78,3 +78,9 @@ def test_a_size_that_stays_0_is_said(tmp_path):
     result = shapes_of(only_empty, (torch.zeros(2, 0, 4), torch.randn(2, 5, 4)), f"{tmp_path}/model.onnx")
     (row,) = result.contract.fixed
     assert row["reason"] == "its size is 0, and at 3 the model raises x must be empty"
+
+
+def test_a_compiled_model_is_exported_as_what_was_compiled(tmp_path):
+    model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU()).eval()
+    result = fairlead.export(torch.compile(model), (torch.randn(2, 8),), f"{tmp_path}/model.onnx")
+    assert result.contract.inputs[0]["shape"] == ["batch", "8"]
