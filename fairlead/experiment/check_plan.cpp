@@ -19,11 +19,13 @@ constexpr std::int64_t kFarFirst = 3, kFar = 5;
 constexpr std::int64_t kClose = 8;
 constexpr std::int64_t kRound = 8;  // kernels and models that pad take other ways at multiples
 
-constexpr Effort kSmall{8, 3, 24, 1 << 15};
+constexpr Effort kTiny{8, 3, 24, 1 << 15};  // runs cost next to nothing
+constexpr Effort kSmall{8, 3, 8, 1 << 15};
 constexpr Effort kMedium{2, 2, 2, 1 << 14};  // a forward pass of some hundredths of a second
 constexpr Effort kLarge{1, 2, 0,
                         0};  // weights are read at memory speed: three runs beside the example
-constexpr std::int64_t kMediumBytes = 16 << 20, kLargeBytes = 200 << 20, kMediumOperators = 600;
+constexpr std::int64_t kMediumBytes = 16 << 20, kLargeBytes = 200 << 20;
+constexpr std::int64_t kSmallOperators = 60, kMediumOperators = 600;
 constexpr std::int64_t kMediumInputs = 300, kLargeInputs = 2000;  // each is made, and bound by name
 // Of one symbol, where a run costs nothing.
 constexpr std::int64_t kAlone[] = {37, 2, 100, 13, 64, 257, 1024, 6};
@@ -38,7 +40,8 @@ bool is_small(const Cost& cost) {
 Effort effort_for(const Cost& cost, bool part) {
   const bool large = cost.weight_bytes > kLargeBytes || cost.inputs > kLargeInputs;
   const bool small = is_small(cost);
-  Effort found = large ? kLarge : small ? kSmall : kMedium;
+  const bool tiny = small && cost.operators <= kSmallOperators;
+  Effort found = large ? kLarge : tiny ? kTiny : small ? kSmall : kMedium;
   if (part) {
     found.values = std::min(found.values, 1);
     found.near = std::min(found.near, kPartSettings);
