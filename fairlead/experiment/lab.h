@@ -161,6 +161,7 @@ class Lab {
   Task<std::optional<Trouble>> solve(Row& row);
   Task<void> solve_or_throw(Row& row);
   Task<ProbeResult> probe(Row& row);
+  [[nodiscard]] bool went_too_far(const Row& row);
   void limit_sizes(Row& row);
   Task<void> build(Row& row);
   Task<Built> build_of(Row& row, const Runs& runs, bool kept);

@@ -339,7 +339,11 @@ Task<bool> Lab::solve_further(Row& row) {
   }
   if (!ledger_.is_open(row.id)) co_return false;
   if (row.side == Side::kAbove) {
-    // It is to take every size above the smallest.
+    // It is to take every size above the smallest, up to what the user asked for.
+    std::int64_t asked = kLargest;
+    for (const Place& p : row.places) {
+      asked = std::min(asked, request_.leaves.at(p.leaf).requests.at(p.axis).max);
+    }
     std::size_t open = 0, all = 0;
     for (std::size_t k = 0; k < row.probed->symbols.size(); ++k) {
       const ProbedSymbol& symbol = row.probed->symbols[k];
@@ -347,7 +351,7 @@ Task<bool> Lab::solve_further(Row& row) {
         return text_at(*row.probed, p) == symbol.name;
       });
       all += decides ? 1 : 0;
-      open += decides && symbol.max == kLargest && !symbol.other_above ? 1 : 0;
+      open += decides && symbol.max >= asked && !symbol.other_above ? 1 : 0;
     }
     if (all == 0 || open < all) {
       Evidence why;

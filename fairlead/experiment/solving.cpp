@@ -49,7 +49,7 @@ Task<void> Lab::solve_or_throw(Row& row) {
       row.partings.clear();
       row.probed = co_await probe(row);
       const bool again = co_await finds_boundary(row);
-      if (!again) break;
+      if (!again && !went_too_far(row)) break;
     }
     limit_sizes(row);
   }
@@ -107,6 +107,26 @@ Task<ProbeResult> Lab::probe(Row& row) {
   };
   ProbeResult found = co_await probing(asked, trial);
   co_return found;
+}
+
+// Whether sizes beyond the user's largest were tried: then they are bounds, and not tried again.
+bool Lab::went_too_far(const Row& row) {
+  bool learnt = false;
+  for (const auto& [name, most] : request_.max_size) {
+    for (const ProbedSymbol& symbol : row.probed->symbols) {
+      if (symbol.name != name || symbol.tried.back() <= most) continue;
+      for (std::size_t leaf = 0; leaf < request_.leaves.size(); ++leaf) {
+        for (std::size_t axis = 0; axis < request_.leaves[leaf].requests.size(); ++axis) {
+          DimRequest& asked = request_.leaves[leaf].requests[axis];
+          if (text_at(*row.probed, {leaf, axis}) != name || asked.max <= most) continue;
+          if (request_.calls.front()[leaf][axis] > most) continue;  // which is refused
+          asked.max = most;
+          learnt = true;
+        }
+      }
+    }
+  }
+  return learnt;
 }
 
 void Lab::limit_sizes(Row& row) {

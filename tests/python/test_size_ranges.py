@@ -152,3 +152,14 @@ def test_what_was_tried_is_not_tried_again(tmp_path):
     batches = [shape for shape in CALLS if shape[1] == 40 and shape[0] in result.contract.symbols[0]["tried"][1:]]
     assert batches
     assert len(batches) == len(set(batches))
+
+
+def test_a_largest_size_below_those_that_are_tried_by_themselves(tmp_path):
+    """The user's largest size is a bound of what is tried."""
+    path = tmp_path / "m.onnx"
+    result = fairlead.export(torch.nn.Linear(3, 4).eval(), (torch.randn(2, 3),), path, max_size={"batch": 4})
+    (symbol,) = result.contract.symbols
+    assert symbol["max"] == 4
+    assert max(symbol["tried"]) <= 4
+    with pytest.raises(Exception, match="batch is at most 4"):
+        onnxruntime.InferenceSession(path).run(None, {"input": torch.randn(5, 3).numpy()})
