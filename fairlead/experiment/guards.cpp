@@ -267,12 +267,15 @@ std::vector<Flip> flips(const Program& program, const std::vector<SymbolRange>& 
 
 std::string require(Program& program, const Flip& flip) {
   ExprPool& pool = *program.graph.pool;
-  Expr there = pool.constant(1);
+  // All of them: the least of flags, since a product of a dozen would have thousands of terms.
+  Expr there = nullptr;
   for (const Step& step : flip.way) {
     ProgramGuard asked = program.guards.at(step.guard);
     asked.outcome = step.answer;
-    there = pool.mul(there, holds(pool, asked));
+    const Expr answered = holds(pool, asked);
+    there = there == nullptr ? answered : pool.min(there, answered);
   }
+  if (there == nullptr) return {};
   ProgramGuard last = program.guards.at(flip.guard);
   last.outcome = !flip.way.back().answer;
   const Expr flag = pool.sub(pool.constant(1), there);
