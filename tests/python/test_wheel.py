@@ -197,7 +197,7 @@ def test_the_stub_of_the_extension_is_what_it_has(wheel, tmp_path):
     done = run(sys.executable, "-m", "mypy", "--cache-dir", tmp_path / "cache", stub, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     written = members(ast.parse(stub.read_text()).body)
-    there = public(fairlead._core)
+    there = public(fairlead._core) - {"SizeInt", "SizeFloat"}  # int and float, made in C
     assert {name for name in written if not name.startswith("_")} == there
     for name, inside in written.items():
         if inside is not None:
