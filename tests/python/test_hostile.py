@@ -17,8 +17,8 @@ from hostile.models import all_rows
 
 CHUNK, CHUNKS = 10, 30
 ROWS = 100  # of the table
-# One in some hundred formulas is still stopped by the runtime inside its contract, with an error: a fixed draw, in which
-# nothing is wrong in silence, until none is. Other draws by the variable.
+# One in some hundred formulas is still stopped by the runtime inside its contract, with an error: a fixed draw, in
+# which nothing is wrong in silence, until none is. Other draws by the variable.
 SEED = int(os.environ.get("FAIRLEAD_HOSTILE_SEED", "44551"))
 SILENT = tuple(kind for kind in BAD if kind != "fails")
 
