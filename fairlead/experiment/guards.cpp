@@ -93,6 +93,20 @@ class Looker {
     return answer_at(pool_, program_.guards[step.guard], values) == step.answer;
   }
 
+  [[nodiscard]] ProgramGuard answered(const Step& step) const {
+    ProgramGuard guard = program_.guards[step.guard];
+    guard.outcome = step.answer;
+    return guard;
+  }
+
+  void shorten_way() {
+    std::vector<ProgramGuard> guards;
+    for (const Step& step : flip_.way) guards.push_back(answered(step));
+    std::vector<Step> way;
+    for (const std::size_t k : not_implied(pool_, guards)) way.push_back(flip_.way[k]);
+    flip_.way = std::move(way);
+  }
+
   void look_behind(const GuardPath& path, const std::vector<Step>& before,
                    const std::vector<std::pair<std::size_t, bool>>& way, const Step& step) {
     const ProgramGuard& guard = program_.guards[step.guard];
@@ -110,10 +124,9 @@ class Looker {
       if (of_sizes(program_.guards[g], ignored)) flip_.way.push_back({g, answer});
     }
     flip_.way.push_back({step.guard, !step.answer});
+    shorten_way();
     for (const Step& part : flip_.way) {
-      ProgramGuard asked = program_.guards[part.guard];
-      asked.outcome = part.answer;
-      flip_.key += (flip_.key.empty() ? "" : " and ") + words_of(pool_, asked);
+      flip_.key += (flip_.key.empty() ? "" : " and ") + words_of(pool_, answered(part));
     }
     other_ = {step.guard, !step.answer};
     base_.assign(path.setting.begin(),
@@ -248,7 +261,7 @@ class Looker {
   }
 
   const Program& program_;
-  const ExprPool& pool_;
+  ExprPool& pool_;
   const std::vector<SymbolRange>& symbols_;
   std::vector<std::int64_t> base_;
   std::vector<Step> before_;
