@@ -135,10 +135,11 @@ class Looker {
     if (over.size() == 1) look_along(guard, *over.begin(), flip_.way.size() == 1);
     // What was asked before may have to be answered by the other sizes in it.
     if (over.size() == 1 && found_.size() == known) {
-      for (const Step& step : before_) {
+      const SymbolId own = *over.begin();
+      for (const Step& earlier : before_) {
         std::set<SymbolId> too;
-        (void)of_sizes(program_.guards[step.guard], too);
-        if (too.contains(*over.begin())) over.insert(too.begin(), too.end());
+        (void)of_sizes(program_.guards[earlier.guard], too);
+        if (too.contains(own)) over.insert(too.begin(), too.end());
       }
     }
     if (over.size() > 1) look_across(guard, over);
