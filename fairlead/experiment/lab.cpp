@@ -6,7 +6,8 @@
 namespace fairlead {
 namespace {
 
-// Elements of the inputs of a run that is worth saving: many, or so many times the example's.
+// A run that is worth saving: elements of the inputs, or so many times a size of the example (what
+// attention makes of it grows with its square).
 constexpr std::int64_t kHeavy = 1 << 18, kHeavyTimes = 8;
 
 }  // namespace
@@ -117,7 +118,14 @@ std::vector<ProgramId> Lab::programs() const {
 }
 
 bool Lab::is_heavy(const Row& row, const Sizes& sizes) {
-  return elements(sizes) > std::min(kHeavy, kHeavyTimes * elements(row.example));
+  if (elements(sizes) > kHeavy) return true;
+  for (std::size_t leaf = 0; leaf < std::min(sizes.size(), row.example.size()); ++leaf) {
+    const auto& own = row.example[leaf];
+    for (std::size_t axis = 0; axis < std::min(sizes[leaf].size(), own.size()); ++axis) {
+      if (sizes[leaf][axis] >= kHeavyTimes * std::max<std::int64_t>(own[axis], 1)) return true;
+    }
+  }
+  return false;
 }
 
 Task<Ran> Lab::run(Row& row, Input input, int reference, bool spare) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "fairlead/base/error.h"
 #include "fairlead/graph/args.h"
@@ -121,31 +122,43 @@ ValueId repeated_rows(Graph& graph, const std::vector<Seen>& all, Dtype dtype, S
 // list(range(n)) and its kin: a one-dimensional integer tensor a, a + k, a + 2k, ...
 ValueId progression(Graph& graph, const std::vector<Seen>& all, Dtype dtype, Solver& solver,
                     const std::string& where) {
-  std::vector<std::int64_t> starts, steps, lengths;
+  // A run with one element has no step, one without any no start: the others know them.
+  std::set<std::int64_t> starts, steps, ends;
+  std::vector<std::int64_t> seen_starts, lengths;
   for (const Seen& s : all) {
     if (s.dims.size() != 1 || !is_integer(dtype)) unsolved(where, "its shape varies over the runs");
-    const std::int64_t start = s.count > 0 ? integer_at(s.constant->data, dtype, 0) : 0;
-    const std::int64_t step = s.count > 1 ? integer_at(s.constant->data, dtype, 1) - start : 1;
+    const auto at = [&](std::int64_t k) { return integer_at(s.constant->data, dtype, k); };
+    const std::int64_t start = s.count > 0 ? at(0) : 0;
+    const std::int64_t step = s.count > 1 ? at(1) - start : 1;
     for (std::int64_t k = 0; k < s.count; ++k) {
-      if (integer_at(s.constant->data, dtype, k) != start + k * step) {
-        unsolved(where, "its shape and elements vary over the runs");
-      }
+      if (at(k) != start + k * step) unsolved(where, "its shape and elements vary over the runs");
     }
-    starts.push_back(start);
-    steps.push_back(step);
+    if (s.count > 1) steps.insert(step);
+    if (s.count > 0) starts.insert(start);
+    if (s.count > 0) ends.insert(at(s.count - 1));
+    seen_starts.push_back(start);
     lengths.push_back(s.count);
   }
-  const Solution start = solver.solve(starts), step = solver.solve(steps),
-                 length = solver.solve(lengths);
-  if (!start.found() || !step.found() || !length.found()) unsolved(where, "its elements vary");
   ExprPool& pool = *graph.pool;
-  const Expr end = pool.add(start.expr, pool.mul(step.expr, length.expr));
+  const Expr length = solver.solve(lengths).expr;
+  if (length == nullptr || steps.size() != 1) unsolved(where, "its elements vary");
+  const Expr step = pool.constant(*steps.begin());
+  Expr start = nullptr;
+  if (starts.size() == 1) {
+    start = pool.constant(*starts.begin());
+  } else if (ends.size() == 1) {  // range(n)[::-1]
+    start =
+        pool.sub(pool.constant(*ends.begin()), pool.mul(step, pool.sub(length, pool.constant(1))));
+  } else {
+    start = solver.solve(seen_starts).expr;
+  }
+  if (start == nullptr) unsolved(where, "its elements vary");
+  const Expr end = pool.add(start, pool.mul(step, length));
   Arg kind;
   kind.kind = ArgKind::kDtype;
   kind.dtype = dtype;
   return emit(graph, "aten.arange.start_step",
-              {int_arg(start.expr), int_arg(end), int_arg(step.expr), kind, {}, {}, {}}, dtype,
-              {length.expr});
+              {int_arg(start), int_arg(end), int_arg(step), kind, {}, {}, {}}, dtype, {length});
 }
 
 // The elements as Args, by what Python made them of or by what fits the runs. Empty where they are

@@ -84,3 +84,13 @@ def test_a_compiled_model_is_exported_as_what_was_compiled(tmp_path):
     model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU()).eval()
     result = fairlead.export(torch.compile(model), (torch.randn(2, 8),), f"{tmp_path}/model.onnx")
     assert result.contract.inputs[0]["shape"] == ["batch", "8"]
+
+
+class Backwards(torch.nn.Module):
+    def forward(self, x):
+        return x[:, 1:] * torch.tensor(list(range(x.shape[1] - 1))[::-1])
+
+
+def test_a_range_that_counts_down_does_so_at_every_size():
+    result = fairlead.export(Backwards().eval(), (torch.randn(2, 8),))
+    assert [symbol["name"] for symbol in result.contract.symbols] == ["batch", "x_dim_1"]

@@ -72,3 +72,22 @@ def test_the_passes_are_said(verify):
     result = fairlead.export(torch.nn.Linear(4, 2).eval(), (torch.randn(3, 4),), verify=verify)
     assert set(result.passes) == {"recorded", "without weights", "checked"}
     assert (result.passes["checked"] > 0) == verify
+
+
+class Stateful(torch.nn.Module):
+    """Writes what its weights decide into a tensor that it is given."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3000, 6000)
+
+    def forward(self, x, state):
+        state.copy_(state + self.linear(x)[:, :4])
+        return state * 2
+
+
+def test_a_state_that_weights_decide_is_written_with_them():
+    torch.manual_seed(0)
+    result = fairlead.export(Stateful().eval(), (torch.randn(3, 3000), torch.zeros(3, 4)))
+    assert [symbol["name"] for symbol in result.contract.symbols] == ["batch"]
+    assert max(row["scaled"] for row in result.discrepancies) < 1e-4

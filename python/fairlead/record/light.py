@@ -18,6 +18,10 @@ PLAIN = {int, float, bool, complex, str, type(None), torch.dtype, torch.device, 
 TENSORS = {torch.Tensor, torch.nn.Parameter}
 
 
+class WithoutData(RuntimeError):
+    """A run without weights cannot go on."""
+
+
 class Light:
     """The parameters of a model without their data, and calls with them."""
 
@@ -53,6 +57,8 @@ class Light:
         known = self.made.get(tuple(key)) if comparable else None
         if known is not None:
             return known()
+        if any(not tensor.is_meta for tensor in written(func, args, kwargs)):
+            raise WithoutData("what the weights decide is written into a tensor that has data")
 
         def convert(leaf: Any) -> Any:
             if isinstance(leaf, torch.Tensor):
@@ -67,6 +73,16 @@ class Light:
         if comparable and unchanged and (again := maker(out, given)) is not None:
             self.made[tuple(key)] = again
         return out
+
+
+def written(func: Any, args: tuple, kwargs: dict) -> list[torch.Tensor]:
+    """The arguments that an operator writes to."""
+    schema = getattr(func, "_schema", None)
+    if schema is None or not schema.is_mutable:
+        return []
+    names = {a.name: a for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write}
+    given = {a.name: value for a, value in zip(schema.arguments, args, strict=False)} | kwargs
+    return [value for name, value in given.items() if name in names and isinstance(value, torch.Tensor)]
 
 
 def describe(value: Any, parts: list, tensors: list[torch.Tensor]) -> bool:
