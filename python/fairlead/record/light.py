@@ -18,7 +18,7 @@ PLAIN = {int, float, bool, complex, str, type(None), torch.dtype, torch.device, 
 TENSORS = {torch.Tensor, torch.nn.Parameter}
 
 
-class WithoutData(RuntimeError):
+class NeedsWeightsError(RuntimeError):
     """A run without weights cannot go on."""
 
 
@@ -58,7 +58,7 @@ class Light:
         if known is not None:
             return known()
         if any(not tensor.is_meta for tensor in written(func, args, kwargs)):
-            raise WithoutData("what the weights decide is written into a tensor that has data")
+            raise NeedsWeightsError("what the weights decide is written into a tensor that has data")
 
         def convert(leaf: Any) -> Any:
             if isinstance(leaf, torch.Tensor):
@@ -95,10 +95,10 @@ def describe(value: Any, parts: list, tensors: list[torch.Tensor]) -> bool:
         parts += (value.shape, value.stride(), value.dtype)
     elif kind in (tuple, list, torch.Size):
         parts += (kind, len(value))
-        return all([describe(item, parts, tensors) for item in value])
+        return all(describe(item, parts, tensors) for item in value)
     elif kind is dict:
         parts += (kind, *value)
-        return all([describe(item, parts, tensors) for item in value.values()])
+        return all(describe(item, parts, tensors) for item in value.values())
     elif isinstance(value, int):  # a size that remembers: as a key it would be a question of the model
         parts += (int, int.__add__(value, 0))
     elif isinstance(value, float):

@@ -270,7 +270,7 @@ class RecordingSession:
     def run_cheaply(
         self, call: Callable[[], tuple[tuple, dict]], reference: int, heavy: bool, spare: bool = False
     ) -> Outcome | None:
-        """Without weights where that saves something and works; None where it does not and `spare` forbids it with them.
+        """Without weights where that saves something and works; with them otherwise, or None where `spare` forbids it.
         `call` makes the arguments: a run may change them."""
         if self.needs_weights or not (heavy or self.weightless.bytes > HEAVY):
             return None if spare else self.run(*call(), reference)
