@@ -15,6 +15,7 @@ import fairlead
 
 NEAR, FAR = 10, 4  # calls at other sizes
 LARGEST = 3_000_000  # elements of an input
+SECONDS = 25  # of checking; what was not called by then is not
 
 
 def checked(build):
@@ -61,7 +62,7 @@ def check_file(model, args, kwargs, result, path: str) -> dict:
     session = onnxruntime.InferenceSession(path, options(), providers=["CPUExecutionProvider"])
     found = {"fixed": fixed_words(result.contract), "outcome": "right", "checked": 0}
     found |= free_dims(model, call, shapes)
-    calls = 0
+    calls, end = 0, time.monotonic() + SECONDS
     for sizes in settings(call, shapes, result.contract.symbols):
         tensors = [made(t, s) for t, s in zip(call.tensors, sizes, strict=True)]
         says = compare(model, call, session, tensors, result)
@@ -70,6 +71,8 @@ def check_file(model, args, kwargs, result, path: str) -> dict:
         if says:
             return found | {"outcome": says[0], "error": f"at {sizes}: {says[1]}"}
         calls += 1
+        if time.monotonic() > end:
+            break
     if not calls:
         return found | {"outcome": "right at the example"}
     return found | {"checked": calls}
@@ -171,8 +174,11 @@ def accepts(model, call, shapes, axes: list[int]) -> bool:
     size = base[0][axes[0]]
     alike = [(k, a) for k, s in enumerate(base) for a, n in enumerate(s) if n == size and shapes[k][a].isdigit()]
     groups = [[(0, axes[0])], alike, [p for p in alike if p[1] == axes[0]]]
+    end = time.monotonic() + SECONDS / 5
     for more in (1, 32, size):
         for group in groups:
+            if time.monotonic() > end:
+                return False
             sizes = [[n + more if (k, a) in group else n for a, n in enumerate(s)] for k, s in enumerate(base)]
             if any(np.prod(s) > LARGEST for s in sizes):
                 continue

@@ -2,7 +2,7 @@
 
 .venv/bin/python benchmarks/zoos/run.py                      # every zoo: makes the environments, hours on two cores
 .venv/bin/python benchmarks/zoos/run.py timm kornia          # some
-.venv/bin/python benchmarks/zoos/run.py timm --only swin     # models whose name holds the text
+.venv/bin/python benchmarks/zoos/run.py timm --only swin,pit # models whose name holds one of the texts
 .venv/bin/python benchmarks/zoos/run.py --page docs/zoos.md  # the page, from the results of the last runs
 """
 
@@ -29,7 +29,7 @@ SECONDS = 90
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("zoos", nargs="*")
-    parser.add_argument("--only", default="", help="models whose name holds this text")
+    parser.add_argument("--only", default="", help="models whose name holds one of these texts, by commas")
     parser.add_argument("--seconds", type=int, default=SECONDS, help="for one model, checks included")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--page", help="write the page of all results to this file")
@@ -59,7 +59,7 @@ def run_models(zoo: str, only: str, seconds: int) -> None:
     results = FOLDER / f"{zoo}.jsonl"
     rows = {} if not results.exists() else {r["model"]: r for r in map(json.loads, results.open())}
     for name, build in models.items():
-        if only not in name:
+        if not any(text in name for text in only.split(",")):
             continue
         rows[name] = row = {"zoo": zoo, "model": name} | in_process(build, seconds)
         print(f"{zoo} {name}: {words(row)}", flush=True)

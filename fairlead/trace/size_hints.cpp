@@ -407,7 +407,7 @@ std::vector<Expr> known_shape(ExprPool& pool, const Graph& graph, const Node& no
     picked.push_back(shape(0).at(1));
     return picked;
   }
-  return {};
+  return kept_shape(graph, node);
 }
 
 }  // namespace fairlead

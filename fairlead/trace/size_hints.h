@@ -15,4 +15,7 @@ namespace fairlead {
 // meant.
 [[nodiscard]] std::vector<Expr> known_shape(ExprPool& pool, const Graph& graph, const Node& node);
 
+// The same for operators that keep, move or combine whole axes; null where an axis is not known.
+[[nodiscard]] std::vector<Expr> kept_shape(const Graph& graph, const Node& node);
+
 }  // namespace fairlead

@@ -42,7 +42,34 @@ std::string hint_texts(const std::string& call) {
   return text;
 }
 
+// "2, ?, n": an axis that is not known is "?"
+std::string shape_text(const std::string& call) {
+  Graph g = parse_graph(kHead + "%9: float32[] = " + call + "\n");
+  std::string text;
+  for (const Expr e : known_shape(*g.pool, g, g.nodes[0])) {
+    text += (text.empty() ? "" : ", ") + (e == nullptr ? "?" : g.pool->to_string(e));
+  }
+  return text;
+}
+
 }  // namespace
+
+TEST_CASE("axes that are as large in every run are told apart by their place") {
+  CHECK(shape_text("aten.relu.default(%0)") == "?, ?, n, m");
+  CHECK(shape_text("aten.add.Tensor(%0, %3, 1)") == "?, ?, n, m");
+  CHECK(shape_text("aten.native_layer_norm.default(%0, [m], None, None, 0.1)") == "?, ?, n, m");
+  CHECK(shape_text("aten.permute.default(%0, [0, 3, 1, -2])") == "2, m, 3, n");
+  CHECK(shape_text("aten.transpose.int(%0, 2, -1)") == "2, 3, m, n");
+  CHECK(shape_text("aten.unsqueeze.default(%3, -1)") == "n, m, 1");
+  CHECK(shape_text("aten.select.int(%0, 1, 0)") == "2, n, m");
+  CHECK(shape_text("aten.matmul.default(%0, %3)") == "2, 3, n, m");
+  CHECK(shape_text("aten.linear.default(%0, %3, None)") == "2, 3, n, n");
+  CHECK(shape_text("aten.upsample_nearest2d.default(%0, [m, n], None, None)") == "2, 3, m, n");
+  // Reductions have fewer axes: which are left is not known from this.
+  CHECK(shape_text("aten.sum.dim_IntList(%0, [1], False, None)") == "");
+  // Arguments that disagree
+  CHECK(shape_text("aten.mul.Tensor(%0, %4)") == "?, ?, ?, ?");
+}
 
 TEST_CASE("an index by masks has one size that data decides") {
   CHECK(data_text("aten.index.Tensor(%0, [%2])") == "none");
