@@ -20,7 +20,7 @@ eager at sizes near the example and far from it, within what the contract allows
 | right | it computes what eager computes wherever the checker called both |
 | batch | files with a dynamic batch, or whose model takes one size of it |
 | space | files that take every other size that eager takes |
-| seconds | median of the export, verification included |
+| seconds | median of the export, verification included, of one processor |
 """
 
 

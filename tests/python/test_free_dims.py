@@ -9,14 +9,39 @@ import fairlead
 
 
 def blurred(x):
-    """A filter for each channel, as image libraries write it."""
-    return F.conv2d(x, torch.ones(x.shape[1], 1, 3, 3) / 9, groups=x.shape[1])
+    """A large filter for each channel: too many taps to be added up one by one."""
+    return F.conv2d(x, torch.ones(x.shape[1], 1, 9, 9) / 81, padding=4, groups=x.shape[1])
 
 
 def blurred_flat(x):
     batch, channels, height, width = x.shape
     flat = x.reshape(1, batch * channels, height, width)
-    return F.conv2d(flat, torch.ones(batch * channels, 1, 3, 3), groups=batch * channels).reshape(batch, -1, width - 2)
+    return F.conv2d(flat, torch.ones(batch * channels, 1, 9, 9), padding=4, groups=batch * channels).reshape(x.shape)
+
+
+def smoothed(x):
+    """A filter for each channel, as image libraries write it."""
+    weight = torch.arange(6.0).reshape(1, 1, 2, 3).expand(x.shape[1], 1, 2, 3) * x.mean((0, 2, 3))[:, None, None, None]
+    bias = x.amax((0, 2, 3))
+    return F.conv2d(x, weight, bias, stride=(2, 1), padding=(1, 2), dilation=(1, 2), groups=x.shape[1])
+
+
+def smoothed_rows(x):
+    """Every row a channel of its own, as filters of speech write it."""
+    flat = x.reshape(1, -1, x.shape[-1])
+    return F.conv1d(F.pad(flat, (2, 2), "replicate"), torch.ones(flat.shape[1], 1, 5), groups=flat.shape[1]).reshape(
+        x.shape
+    )
+
+
+@pytest.mark.parametrize("fn", [smoothed, smoothed_rows])
+def test_a_small_filter_for_each_channel_takes_any_number_of_them(fn, tmp_path):
+    result = shapes_of(fn, (torch.randn(2, 3, 8, 9),), f"{tmp_path}/model.onnx")
+    assert not result.contract.fixed
+    model, run = exported(fn, (torch.randn(2, 3, 8, 9),), f"{tmp_path}/model.onnx")
+    for shape in [(1, 3, 8, 9), (5, 7, 20, 6), (2, 1, 5, 8)]:
+        x = torch.randn(shape)
+        assert_same(run(x), model(x))
 
 
 def shapes_of(fn, inputs, path, **options):
