@@ -29,15 +29,15 @@ NETWORKS = {
     "RCAN.rcan_arch.RCAN": {"n_resgroups": 1, "n_resblocks": 2, "n_feats": 8, "reduction": 4},
     "SAFMN.safmn.SAFMN": {"dim": 8, "n_blocks": 1, "upscaling_factor": 2},
     "DnCNN.network_dncnn.DnCNN": {"nc": 8, "nb": 3},
-    "DRUNet.network_unet.DRUNet": {"nc": [4, 8, 8, 16], "nb": 1},
+    "DRUNet.network_unet.DRUNet": {"in_nc": 3, "nc": [4, 8, 8, 16], "nb": 1},
     "SCUNet.SCUNet.SCUNet": {"config": [1, 1, 1, 1, 1, 1, 1], "dim": 16},
     "RealCUGAN.upcunet_v3.UpCunet2x": {},
     "SwiftSRGAN.SwiftSRGAN.Generator": {"num_channels": 8, "num_blocks": 2},
-    "FBCNN.FBCNN.FBCNN": {"nc": [4, 8, 8, 16], "nb": 1},
+    "FBCNN.FBCNN.FBCNN": {"nc": [4, 8, 8, 512], "nb": 1},
     "MoSR.mosr_arch.MoSR": {"upscale": 2, "n_block": 2, "dim": 8},
     "ATD.atd_arch.ATD": {"img_size": 32, "embed_dim": 12, "depths": (2,), "num_heads": (2,), "window_size": 8, "num_tokens": 8,
                          "category_size": 32, "reducted_dim": 2, "convffn_kernel_size": 3, "upscale": 2, "upsampler": "pixelshuffle"},
-    "CRAFT.CRAFT.CRAFT": {"embed_dim": 12, "depths": [2], "num_heads": [2], "split_size_0": 4, "split_size_1": 8, "upscale": 2},
+    "CRAFT.CRAFT.CRAFT": {"embed_dim": 48, "depths": [2], "num_heads": [6], "split_size_0": 4, "split_size_1": 8, "upscale": 2},
     "DITN.DITN_Real.DITN_Real": {"dim": 12, "ITL_blocks": 1, "SAL_blocks": 1, "UFONE_blocks": 1, "upscale": 2, "patch_size": 8},
     "KBNet.kbnet_s.KBNet_s": {"width": 8, "middle_blk_num": 1, "enc_blk_nums": [1], "dec_blk_nums": [1]},
     "Uformer.Uformer.Uformer": {"img_size": 64, "embed_dim": 8, "depths": [1] * 9, "win_size": 4},
@@ -51,7 +51,7 @@ def builder(name: str):
     def build():
         package, module, of = name.split(".")
         found = importlib.import_module(f"spandrel.architectures.{package}.__arch.{module}")
-        shape = (1, 3, 64, 64) if package == "Uformer" else (1, 3, 32, 40)
+        shape = (1, 3, 64, 64) if package in ("Uformer", "SCUNet") else (1, 3, 32, 40)
         return getattr(found, of)(**NETWORKS[name]), (torch.rand(shape),)
 
     return build

@@ -70,6 +70,20 @@ def test_a_dim_that_the_user_asked_for_is_not_fixed(tmp_path):
         shapes_of(blurred, (torch.randn(2, 3, 8, 9),), f"{tmp_path}/model.onnx", dynamic_shapes=dims)
 
 
+def without_last(x):
+    """Heads of a sequence whose last element is left out: nothing is left of one."""
+    batch, length, _ = x[:, :-1].shape
+    heads = x[:, :-1].reshape(batch, length, 2, 4).transpose(1, 2).reshape(2 * batch, length, 4)
+    return heads @ heads.transpose(1, 2)
+
+
+def test_what_a_slice_leaves_may_be_nothing(tmp_path):
+    model, run = exported(without_last, (torch.randn(2, 5, 8),), f"{tmp_path}/model.onnx")
+    for shape in [(1, 1, 8), (3, 1, 8), (2, 9, 8)]:
+        x = torch.randn(shape)
+        assert_same(run(x), model(x))
+
+
 def with_past(past, mask, x):
     keys = torch.cat([past, x], 1)
     return (keys * mask[..., None]).cumsum(1)[:, -x.shape[1] :]
