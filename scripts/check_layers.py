@@ -18,6 +18,7 @@ ORDER = [
     "tree",
     "symbol",
     "graph",
+    "aten",
     "observe",
     "probe",
     "trace",
