@@ -1,5 +1,7 @@
 """No dimension costs an export: what a file cannot hold free is fixed and said, and examples may have empty tensors."""
 
+import sys
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -82,6 +84,16 @@ def test_what_a_slice_leaves_may_be_nothing(tmp_path):
     for shape in [(1, 1, 8), (3, 1, 8), (2, 9, 8)]:
         x = torch.randn(shape)
         assert_same(run(x), model(x))
+
+
+def up_to_the_largest(x):
+    return x[:, : min(x.shape[1], sys.maxsize)] * (2 if x.shape[1] < sys.maxsize else 3)
+
+
+def test_the_largest_number_is_no_threshold(tmp_path):
+    model, run = exported(up_to_the_largest, (torch.randn(2, 5),), f"{tmp_path}/model.onnx")
+    x = torch.randn(3, 11)
+    assert_same(run(x), model(x))
 
 
 def with_past(past, mask, x):
