@@ -20,32 +20,32 @@ MOST = 6  # sizes that are tried
 
 def leave_other_sizes(model: torch.nn.Module, call: Call, run: Callable[[tuple, dict], list[torch.Tensor]]) -> None:
     """Until the export ends nothing on the model is of the example's sizes, where that changes no result."""
-    if _holds_tensors(model):
+    held = _held_tensors(model)
+    if held:
         state = ModelState(model)
         changed(tuple, state.restore)
-        _call_elsewhere(model, call, run, state)
+        _call_elsewhere(model, call, run, state, held)
 
 
-def _holds_tensors(model: torch.nn.Module) -> bool:
-    """Whether a module has tensors that are neither parameters nor buffers."""
+def _held_tensors(model: torch.nn.Module) -> list[tuple[torch.nn.Module, str, object]]:
+    """Attributes with tensors that are neither parameters nor buffers."""
 
     def holds(value) -> bool:
         if isinstance(value, (list, tuple, dict)):
-            return any(
-                isinstance(item, torch.Tensor) for item in (value.values() if isinstance(value, dict) else value)
-            )
+            value = value.values() if isinstance(value, dict) else value
+            return any(isinstance(item, torch.Tensor) for item in value)
         return isinstance(value, torch.Tensor)
 
-    return any(
-        holds(value)
+    return [
+        (module, name, value)
         for module in model.modules()
         if not isinstance(module, torch.jit.ScriptModule)
         for name, value in module.__dict__.items()
-        if name not in TABLES
-    )
+        if name not in TABLES and holds(value)
+    ]
 
 
-def _call_elsewhere(model, call: Call, run, state: ModelState) -> None:
+def _call_elsewhere(model, call: Call, run, state: ModelState, held: list) -> None:
     shapes = [list(t.shape) for t in call.tensors]
     tripled = [
         [[3 * n if n == size else n for n in s] for s in shapes]
@@ -63,14 +63,33 @@ def _call_elsewhere(model, call: Call, run, state: ModelState) -> None:
             return None
 
     def leave() -> bool:
-        ran = [outputs(sizes) is not None for sizes in others]
-        return any(ran)
+        others[:] = [sizes for sizes in others if outputs(sizes) is not None]
+        return bool(others)
+
+    def as_expected() -> bool:
+        again = outputs(shapes)
+        return again is not None and len(again) == len(expected) and all(map(torch.equal, again, expected))
 
     expected = outputs(shapes)
     if expected is None or state.changes():  # what changes at every call is no leftover
         return state.restore()
-    again = outputs(shapes) if leave() and state.changes() else None
-    if again is None or len(again) != len(expected) or not all(map(torch.equal, again, expected)):
+    if not leave() or not state.changes() or not as_expected():
         return state.restore()
     leave()  # the call at the example's sizes has left something again
+    elsewhere = ModelState(model)
+    left = [(module, name) for module, name, value in held if module.__dict__.get(name) is not value]
+
+    def forget() -> None:
+        for module, name in left:
+            module.__dict__[name] = None
+
+    # A model that makes what is missing needs no sizes of another call, which it would compare with its own.
+    forget()
+    makes = as_expected()
+    for sizes in others if makes else ():
+        forget()
+        makes = makes and outputs(sizes) is not None
+    elsewhere.restore()
+    if makes:
+        forget()
     return None
