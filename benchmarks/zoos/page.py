@@ -10,8 +10,9 @@ RIGHT = ("right", "right at the example")
 HEADER = """# Other libraries
 
 Models of libraries other than Transformers, small configurations with random weights, by
-`python benchmarks/zoos/run.py`. Each is exported from one example call; a checker of its own then runs the file and
-eager at sizes near the example and far from it, within what the contract allows.
+`python benchmarks/zoos/run.py`: a sample of each library, on two cores that had other work. Each is exported from one
+example call; a checker of its own then runs the file and eager at sizes near the example and far from it, within what
+the contract allows.
 
 | column | what it is |
 | --- | --- |
