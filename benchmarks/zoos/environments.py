@@ -15,6 +15,22 @@ PACKAGES = {
     "lucid": ["vit-pytorch", "x-transformers", "einops", "einx", "frozendict", "loguru", "local-attention",
               "hyper-connections", "torch-einops-utils", "torchvision"],
     "kornia": ["kornia", "kornia_rs"],
+    "segmentation": ["segmentation_models_pytorch", "timm", "torchvision"],
+    "monai": ["monai", "einops"],
+    "audio": ["torchaudio", "speechbrain", "hyperpyyaml"],
+    "geometric": ["torch_geometric", "aiohttp", "xxhash", "pyparsing"],
+    "spandrel": ["spandrel", "einops", "torchvision"],
+    "operators": ["neuraloperator", "tensorly", "tensorly-torch", "opt-einsum"],
+    "open_clip": ["open_clip_torch", "ftfy", "wcwidth", "timm", "torchvision"],
+    "tabular": ["rtdl_revisiting_models", "rtdl_num_embeddings", "pytorch_tabnet"],
+    "eeg": ["braindecode", "mne", "skorch", "einops", "lazy_loader", "decorator", "pooch", "mne_bids", "h5py", "wfdb",
+            "soundfile", "docstring_inheritance", "torchaudio", "torchinfo", "rotary-embedding-torch", "linformer",
+            "linear_attention_transformer", "local_attention", "product_key_memory", "axial_positional_embedding",
+            "colt5_attention", "hyper_connections"],
+    "yolo": ["ultralytics", "ultralytics_thop", "opencv_python_headless", "matplotlib", "polars", "cycler",
+             "kiwisolver", "contourpy", "pyparsing", "fonttools", "seaborn", "torchvision"],
+    "forecasting": ["neuralforecast", "coreforecast", "utilsforecast", "pytorch_lightning", "lightning_utilities",
+                    "torchmetrics", "pytz", "pyarrow"],
 }  # fmt: skip
 PINS = {"torchvision": "0.28"}  # what goes with torch 2.13
 
@@ -31,4 +47,6 @@ def python_of(zoo: str, folder: pathlib.Path) -> pathlib.Path:
     wanted = [f"{name}=={PINS[name]}.*" if name in PINS else name for name in PACKAGES[zoo]]
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-deps", *wanted]
     subprocess.run(install, check=True)
+    for extension in packages.glob("torchaudio/lib/*.so"):  # built for CUDA; the library does without
+        extension.unlink()
     return python

@@ -10,8 +10,12 @@ RIGHT = ("right", "right at the example")
 HEADER = """# Other libraries
 
 Models of libraries other than Transformers, small configurations with random weights, by
-`python benchmarks/zoos/run.py`. Each is exported from one example call; a checker of its own then runs the file and
-eager at sizes near the example and far from it, within what the contract allows.
+`python benchmarks/zoos/run.py`: a sample of each library, on two cores that had other work. Each is exported from one
+example call; a checker of its own then runs the file and eager at sizes near the example and far from it, within what
+the contract allows. Rows are of the last run of each model, not all of the same code; limits of some rows that are
+"too slow" were by the clock of a busy machine ("checking": the file was written). Of `eeg` three models were run, of
+`operators` two since caches of earlier calls are forgotten (the row of FNO 2d is from before the last change there);
+`segmentation`, `monai`, `forecasting`, `yolo` and `diffusers` have builders and no row yet.
 
 | column | what it is |
 | --- | --- |
@@ -20,7 +24,7 @@ eager at sizes near the example and far from it, within what the contract allows
 | right | it computes what eager computes wherever the checker called both |
 | batch | files with a dynamic batch, or whose model takes one size of it |
 | space | files that take every other size that eager takes |
-| seconds | median of the export, verification included |
+| seconds | median of the export, verification included, of one processor |
 """
 
 

@@ -19,7 +19,11 @@ constexpr std::size_t kMostFlips = 64;
 using Step = GuardPath::Step;
 
 void constants_in(Expr e, std::set<std::int64_t>& found) {
-  if (e->kind == ExprKind::kConst || e->kind == ExprKind::kMul) found.insert(std::abs(e->value));
+  // The end of an open slice is the largest number there is: nothing is looked for around it.
+  if ((e->kind == ExprKind::kConst || e->kind == ExprKind::kMul) && e->value <= kFarthest &&
+      e->value >= -kFarthest) {
+    found.insert(std::abs(e->value));
+  }
   if (e->kind == ExprKind::kReal) {
     const double value = std::abs(std::bit_cast<double>(e->value));
     if (value < static_cast<double>(kFarthest)) found.insert(static_cast<std::int64_t>(value));

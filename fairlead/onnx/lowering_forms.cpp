@@ -224,10 +224,19 @@ Val Lowering::cast(Val v, Dtype dtype) {
   return op("Cast", {v}, {attr("to", onnx_code(dtype))});
 }
 
+// Whether a size is 0 at some sizes of the inputs: a count, what a slice leaves. What windows leave
+// (n//2) is not: eager refuses none of them.
+static bool may_be_none(const ExprPool& pool, Expr e) {
+  if (e->kind == ExprKind::kFloorDiv || e->kind == ExprKind::kConst) return false;
+  if (e->kind != ExprKind::kMul) return least_value(pool, e) < 1;
+  return std::any_of(e->args.begin(), e->args.end(), [&](Expr f) { return may_be_none(pool, f); });
+}
+
 Val Lowering::reshape(Val v, const Shape& from, const Shape& to) {
   if (from == to) return v;
   // 0 keeps the size at the same place, and one size may be left to be inferred. Neither is right
-  // for an empty tensor when a constant size is 0, which stays a plain shape.
+  // for an empty tensor when a constant size is 0, which stays a plain shape. A size that may be 0
+  // is the one that is inferred: none follows from the others where their product is 0.
   std::vector<std::int64_t> target;
   int open = 0;
   bool zero = false;
@@ -242,12 +251,21 @@ Val Lowering::reshape(Val v, const Shape& from, const Shape& to) {
       ++open;
     }
   }
+  std::vector<std::size_t> none;
+  for (std::size_t k = 0; k < to.size() && open > 0; ++k) {
+    if (may_be_none(pool(), to[k])) none.push_back(k);
+  }
+  if (none.size() == 1 && target[none[0]] == 0) {
+    target[none[0]] = -1;
+    ++open;
+  }
+  zero = zero || none.size() > 1;
   if (open <= 1 && !zero) return op("Reshape", {v, ints(target)});
   if (!zero) {
     // Among several open sizes the costliest to compute is inferred.
-    std::size_t dearest = 0;
+    std::size_t dearest = none.empty() ? 0 : none[0];
     std::size_t cost = 0;
-    for (std::size_t k = 0; k < to.size(); ++k) {
+    for (std::size_t k = 0; k < to.size() && none.empty(); ++k) {
       if (target[k] != -1) continue;
       const std::size_t size = pool().to_string(to[k]).size();
       if (size >= cost) {

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,6 +23,7 @@ from fairlead.inputs import Call, base_call, constants, filled, normalise, resiz
 from fairlead.leaves import get_leaf_tensors, output_names
 from fairlead.model_program import Program
 from fairlead.record.control_flow import ControlFlow
+from fairlead.record.leftovers import leave_other_sizes
 from fairlead.record.outside import refuse_outside
 from fairlead.record.session import DTYPES
 from fairlead.record.state import ModelState
@@ -232,6 +234,7 @@ class _Export:
             self.calls = [self.call] + [c for c in calls if c is not self.call]
             try:
                 self.input_names = self.names_of_inputs()
+                leave_other_sizes(self.model, self.call, partial(eager, self.model))
                 self.driver = Driver(self)
                 self.driver.run()
                 return self.result(start)

@@ -51,6 +51,13 @@ TEST_CASE("a threshold far away is found by the number in the question") {
   CHECK(found[0].setting[0] == 131073);
 }
 
+TEST_CASE("around the largest number there is nothing to look for") {
+  Asked asked(6, 9);
+  asked.ask(Compare::kLess, asked.n, asked.number(INT64_MAX), true);
+  asked.ask(Compare::kGreater, asked.n, asked.number(INT64_MIN), true);
+  CHECK(asked.flips().empty());
+}
+
 TEST_CASE("bounds of the user are not crossed") {
   Asked asked(6, 9);
   asked.ranges[0].max = 64;

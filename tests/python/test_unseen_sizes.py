@@ -182,7 +182,7 @@ def test_integers_at_the_end_of_their_range(fn, dtype, tmp_path):
 
 
 def test_a_number_that_must_be_constant_names_the_sizes_behind_it(tmp_path):
-    model = Wrap(lambda x: F.conv2d(x, torch.ones(x.shape[1], 1, 3, 3), groups=x.shape[1])).eval()
+    model = Wrap(lambda x: F.conv2d(x, torch.ones(x.shape[1], 1, 9, 9), groups=x.shape[1])).eval()
     asked = ({1: torch.export.Dim.DYNAMIC},)  # otherwise it would be fixed
     with pytest.raises(fairlead.Unsupported, match="must be constant, it is") as caught:
         fairlead.export(model, (torch.randn(2, 3, 9, 9),), tmp_path / "m.onnx", dynamic_shapes=asked)

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "fairlead/onnx/families.h"
+#include "fairlead/onnx/kernels.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -35,12 +36,58 @@ Val padded(Lowering& b, Val x, const Shape& padding) {
   return b.op("Pad", {x, b.shape_tensor(pads), b.scalar(0, b.dtype_of(x))});
 }
 
+constexpr std::int64_t kMostTaps = 64;
+
+// One filter for each channel, and as many channels as an input has (groups=x.shape[1]): Conv has
+// the number of groups as an attribute, so the taps of the filter are added up one by one.
+bool by_taps(Lowering& b, std::size_t count) {
+  const Shape &x = b.shape(0), &weight = b.shape(1);
+  const Expr groups = b.integer(8, 1);
+  if (is_const(groups) || b.flag(6) || groups != x[1] || groups != weight[0]) return false;
+  std::int64_t taps = 1;
+  for (std::size_t k = 2; k < weight.size(); ++k) {
+    if (!is_const(weight[k]) || weight[k]->value > kMostTaps) return false;
+    taps *= weight[k]->value;
+  }
+  if (!is_const(weight[1], 1) || taps > kMostTaps || taps < 1) return false;
+  const Dtype d = work_dtype(b.out_dtype());
+  const Ints strides = constants(b, spatial(b, 3, count), "stride");
+  const Ints dilations = constants(b, spatial(b, 5, count), "dilation");
+  const Val input = padded(b, b.in(0, d), spatial(b, 4, count));
+  const Val filters = b.reshape(b.in(1, d), weight, {groups, b.expr(taps)});
+  ExprPool& p = b.pool();
+  Ints axes = {0};  // of what a filter lacks beside its channel
+  for (std::size_t k = 0; k < count; ++k) axes.push_back(static_cast<std::int64_t>(k) + 2);
+  Val sum;
+  for (std::int64_t tap = 0; tap < taps; ++tap) {
+    Val part = input;
+    std::int64_t rest = tap;
+    for (std::size_t k = count; k-- > 0;) {
+      const std::int64_t start = rest % weight[k + 2]->value * dilations[k];
+      rest /= weight[k + 2]->value;
+      const Expr last = p.mul(p.sub(b.out_shape()[k + 2], b.expr(1)), b.expr(strides[k]));
+      const Shape end = {p.add(last, b.expr(start + 1))};
+      part = b.slice(part, static_cast<std::int64_t>(k) + 2, b.ints({start}), b.shape_tensor(end),
+                     strides[k]);
+    }
+    const Val factor = b.op("Gather", {filters, b.size_scalar(b.expr(tap))}, {attr("axis", 1)});
+    const Val product = b.op("Mul", {part, b.unsqueeze(factor, axes)});
+    sum = sum.present() ? b.op("Add", {sum, product}) : product;
+  }
+  if (const Val bias = b.in(2, d); bias.present()) {
+    sum = b.op("Add", {sum, b.unsqueeze(bias, axes)});
+  }
+  b.result(sum);
+  return true;
+}
+
 // aten::convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding,
 //   SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor
 void lower_convolution(Lowering& b) {
   if (!is_float(b.out_dtype())) b.unsupported("expected floating-point numbers");
   if (b.rank(1) < 3 || b.rank(0) != b.rank(1)) b.unsupported("expected a batch of signals");
   const std::size_t count = static_cast<std::size_t>(b.rank(1)) - 2;
+  if (by_taps(b, count)) return;
   const bool transposed = b.flag(6);
   Val x = b.in(0);
   Shape padding = spatial(b, 4, count);
@@ -76,7 +123,7 @@ constexpr OpRow kRows[] = {
     {"aten._convolution.deprecated", lower_convolution, "Conv, ConvTranspose",
      "float64 computes in float32"},
     {"aten.convolution.default", lower_convolution, "Conv, ConvTranspose",
-     "float64 computes in float32"},
+     "float64 computes in float32; groups that vary: one filter of up to 64 taps for each channel"},
 };
 
 }  // namespace
