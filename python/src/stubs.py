@@ -2,8 +2,8 @@
 
     python stubs.py <folder of the extension> <folder of nanobind's stubgen.py> <the package fairlead> <output folder>
 
-A type checker cannot follow a module's __getattr__. Such a module has its names in a table _LAZY (name: module), and
-its stub is made of that table, so that there is no second list to keep.
+A type checker cannot follow a module's __getattr__. Such a module has its names in a table _LAZY (name: module), those
+that have moved in _MOVED, and its stub is made of them, so that there is no second list to keep.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def lazy_stub(path: Path, package: str) -> str | None:
             lines.append(ast.unparse(node))
     for name in assigned(tree, "_PACKAGES", ()):
         lines.append(f"from {package} import {name} as {name}")
-    for name, module in table.items():
+    for name, module in (table | assigned(tree, "_MOVED", {})).items():
         full = module if module.startswith("fairlead") else f"{package}.{module}"
         lines.append(f"from {full} import {name} as {name}")
     return "\n".join(lines) + "\n\n__all__: list[str]\n"

@@ -82,7 +82,7 @@ def test_the_contract_has_the_range_constraints(mlp, tmp_path):
 
 def test_weights_are_not_copied(mlp, tmp_path):
     """The core is given addresses: what is written afterwards is what the tensors hold then."""
-    from fairlead.exported_program import imported
+    from fairlead.programs.export import imported
 
     program = torch.export.export(Mlp().eval(), (torch.rand(3, 4),))
     core = imported(program, [])

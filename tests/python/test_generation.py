@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from fairlead.exporters import OnnxConfig, OnnxExporter
 from fairlead.runtime import Generator
 from generation_models import MODELS, text
 from untouched import names
 
-from fairlead import InvalidInput, OnnxConfig, OnnxExporter
+from fairlead import InvalidInput
 
 STEPS = 32
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.lazy import load
+from fairlead.base.lazy import load
 
 # Name -> module of this package: imported on first use, so that configs can be made without torch.
 _LAZY = {

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from fairlead.experiment.progress import Progress
+from fairlead.experiment.result import ExportResult
 from fairlead.exporters.base import HfExporter
 from fairlead.exporters.configs import DynamoConfig
 from fairlead.exporters.onnx import shapes_asked
 from fairlead.exporters.prepared import prepared
 from fairlead.exporters.refusals import InvalidValue
-from fairlead.pipeline import ExportResult, Progress
-from fairlead.program.pipeline import ProgramExport
+from fairlead.targets.pt2.export import ProgramExport
 
 
 class DynamoExporter(HfExporter):

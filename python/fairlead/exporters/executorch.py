@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from fairlead.executorch.pipeline import ExecutorchExport
-from fairlead.executorch.write import Options
 from fairlead.exporters.configs import ExecutorchConfig
 from fairlead.exporters.dynamo import DynamoExporter
+from fairlead.targets.executorch.export import ExecutorchExport
+from fairlead.targets.executorch.write import Options
 
 
 class ExecutorchExporter(DynamoExporter):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from fairlead.api import export
 from fairlead.exporters.base import HfExporter
 from fairlead.exporters.configs import ExportFormat, OnnxConfig
 from fairlead.exporters.prepared import prepared
 from fairlead.exporters.program import OnnxProgram, external_words
 from fairlead.exporters.quantizers.traced import quantized_before
-from fairlead.pipeline import export
-from fairlead.request import DEFAULT_OPSET, check_path
+from fairlead.options import DEFAULT_OPSET, check_path
 
 
 class OnnxExporter(HfExporter):

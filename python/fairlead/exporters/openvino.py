@@ -16,8 +16,8 @@ from fairlead.exporters.program import OnnxProgram
 from fairlead.exporters.quantizers.base import quantized_by
 from fairlead.exporters.quantizers.onnx_files import feed
 from fairlead.exporters.refusals import InvalidValue
-from fairlead.request import check_path
-from fairlead.runtime_check import compare
+from fairlead.options import check_path
+from fairlead.verify.runtime_check import compare
 
 # What both configurations have, and what concerns the export to ONNX.
 COMMON = (

@@ -16,14 +16,14 @@ import torch
 
 from fairlead._core import Staging
 from fairlead.contract import Contract
+from fairlead.experiment.result import ExportResult
 from fairlead.exporters.configs import ExportFormat
 from fairlead.exporters.prepare import OUTPUT_FLAGS
 from fairlead.exporters.quantizers.base import quantized_by
 from fairlead.exporters.refusals import InvalidValue
-from fairlead.leaves import get_leaf_tensors
-from fairlead.pipeline import ExportResult
-from fairlead.request import check_path
-from fairlead.runtime_check import NUMPY_LESS, OnnxSession, compare
+from fairlead.options import check_path
+from fairlead.tree.leaves import get_leaf_tensors
+from fairlead.verify.runtime_check import NUMPY_LESS, OnnxSession, compare
 
 LARGEST_INSIDE = 256 << 20  # of weights in one file with the model, as the core's writer has it
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.lazy import load
+from fairlead.base.lazy import load
 
 # Name -> module: imported on first use.
 _LAZY = {
@@ -17,7 +17,7 @@ _LAZY = {
     "decompose_multimodal": "fairlead.exporters.decompose",
     "decompose_prefill_decode": "fairlead.exporters.decompose",
     "duplicate_leaf_tensors": "fairlead.exporters.prepare",
-    "get_leaf_tensors": "fairlead.leaves",
+    "get_leaf_tensors": "fairlead.tree.leaves",
     "is_multimodal": "fairlead.exporters.decompose",
     "module_device": "fairlead.exporters.prepare",
     "module_dtype": "fairlead.exporters.prepare",

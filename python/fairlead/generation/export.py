@@ -10,7 +10,8 @@ from typing import Any
 import torch
 
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, __version__
-from fairlead.alone import alone
+from fairlead.api import export
+from fairlead.base.alone import alone
 from fairlead.exporters.model_settings import exportable
 from fairlead.exporters.onnx import OnnxExporter
 from fairlead.exporters.program import OnnxProgram, external_words
@@ -24,8 +25,7 @@ from fairlead.generation.settings import settings_of
 from fairlead.generation.shortest import shortest_length
 from fairlead.generation.together import check_together
 from fairlead.generation.watch import copied
-from fairlead.pipeline import export
-from fairlead.request import DEFAULT_OPSET
+from fairlead.options import DEFAULT_OPSET
 from fairlead.runtime import manifest
 
 

@@ -25,7 +25,7 @@ from fairlead.generation.images import INNER, flat_features, image_parts
 from fairlead.generation.plan import PartPlan, Plan, present_names
 from fairlead.generation.position_rules import rule_for
 from fairlead.generation.watch import BATCH, NEW, PAST, Watched, untouched, watch
-from fairlead.leaves import get_leaf_tensors
+from fairlead.tree.leaves import get_leaf_tensors
 
 CACHE = "past_key_values"
 NAMED = ("inputs_embeds", "attention_mask", "position_ids", CACHE)

@@ -15,7 +15,7 @@ from fairlead.exporters.prepare import module_dtype
 from fairlead.generation.plan import Plan
 from fairlead.generation.watch import config_for, copied, untouched
 from fairlead.runtime.generator import Generator, Run
-from fairlead.runtime_check import TOLERANCE
+from fairlead.verify.runtime_check import TOLERANCE
 
 TOKENS = 3
 SLACK = 10  # rounding of the parts adds up, and goes on in the cache

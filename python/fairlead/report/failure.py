@@ -6,8 +6,8 @@ import contextlib
 from typing import Any
 
 from fairlead import _core
-from fairlead.first_differing import first_differing
 from fairlead.report.record import class_name, versions
+from fairlead.verify.first_differing import first_differing
 
 CONTEXT = 6  # operators shown before and after a parting
 

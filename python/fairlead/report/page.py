@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from fairlead import _core
+from fairlead.base.plain_text import escaped
 from fairlead.contract import LARGEST, grouped, grouped_fixed, times
-from fairlead.plain_text import escaped
 from fairlead.report.advice import advice_for
 from fairlead.report.pictures import differences, number, time_bar
 from fairlead.report.sources import Sources, shown_place

@@ -6,7 +6,7 @@ import math
 from dataclasses import fields
 from typing import Any
 
-from fairlead.json_form import Map, among, problem, whole
+from fairlead.base.json_form import Map, among, problem, whole
 from fairlead.runtime.part import TYPES
 from fairlead.runtime.positions import KINDS as POSITIONS
 from fairlead.runtime.sampling import Settings

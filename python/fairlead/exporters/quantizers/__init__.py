@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.lazy import load
+from fairlead.base.lazy import load
 
 # Name -> module of this package: imported on first use; the libraries behind them when they quantize.
 _LAZY = {
