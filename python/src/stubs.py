@@ -52,7 +52,7 @@ def assigned(tree: ast.Module, name: str, default: object) -> object:
 
 
 def lazy_stub(path: Path, package: str) -> str | None:
-    """The stub of a module with a table _LAZY, else None. `package` is what names in the table are relative to."""
+    """The stub of a module with a table _LAZY, else None."""
     tree = ast.parse(path.read_text())
     table = assigned(tree, "_LAZY", None)
     if table is None:
@@ -69,8 +69,7 @@ def lazy_stub(path: Path, package: str) -> str | None:
     for name in assigned(tree, "_PACKAGES", ()):
         lines.append(f"from {package} import {name} as {name}")
     for name, module in (table | assigned(tree, "_MOVED", {})).items():
-        full = module if module.startswith("fairlead") else f"{package}.{module}"
-        lines.append(f"from {full} import {name} as {name}")
+        lines.append(f"from {module} import {name} as {name}")
     return "\n".join(lines) + "\n\n__all__: list[str]\n"
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -22,6 +24,19 @@ _PACKAGES = {
     "torch": ("PyTorch", "torch"),
     "transformers": ("Transformers", "transformers"),
 }
+
+
+def lazy_names(owner: str, names: dict[str, str]) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
+    """__getattr__ and __dir__ of the module `owner`, which imports its names on first use: name -> module."""
+
+    def find(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {owner!r} has no attribute {name!r}")
+        value = load(owner, name, names[name])
+        setattr(sys.modules[owner], name, value)
+        return value
+
+    return find, lambda: sorted({*vars(sys.modules[owner]), *names})
 
 
 def load(owner: str, name: str, module: str) -> Any:

@@ -1,4 +1,4 @@
-"""Folders of several files that get their name in one step, on top of the core's Staging."""
+"""Files and folders that get their name in one step, on top of the core's Staging."""
 
 from __future__ import annotations
 
@@ -7,6 +7,16 @@ import os
 from collections.abc import Iterator
 
 from fairlead._core import Staging, WriteError
+
+
+@contextlib.contextmanager
+def staged_file(path: str, function: str) -> Iterator[Staging]:
+    """A file, or a file with its weights, to be written and committed; otherwise nothing was there."""
+    staging = Staging(path, function)
+    try:
+        yield staging
+    finally:
+        staging.discard()
 
 
 @contextlib.contextmanager
@@ -22,12 +32,9 @@ def staged_folder(folder: str, function: str) -> Iterator[str]:
             raise WriteError(
                 f"[{function}] Could not write '{folder}': {error.strerror}. Choose another folder."
             ) from None
-        staging = Staging(final, function)
-        try:
+        with staged_file(final, function) as staging:
             yield staging.folder
             staging.commit_folder()
-        finally:
-            staging.discard()
     except BaseException:
         for path in made:
             with contextlib.suppress(OSError):  # others may have put something there

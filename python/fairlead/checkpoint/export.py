@@ -22,7 +22,7 @@ from fairlead.api import export
 from fairlead.base.alone import alone
 from fairlead.base.staged import staged_folder
 from fairlead.checkpoint import client_files, layouts
-from fairlead.checkpoint.loaded import DTYPES, load
+from fairlead.checkpoint.loaded import WEIGHT_DTYPES, load
 from fairlead.checkpoint.source import Checkpoint, find, quiet
 from fairlead.experiment.result import ExportResult
 from fairlead.exporters.model_settings import exportable
@@ -96,8 +96,8 @@ def export_checkpoint(
     for name in formats:
         if name not in FORMATS:
             raise InvalidInput(f"[export] Expected formats among {', '.join(FORMATS)}, got '{name}'.")
-    if dtype not in DTYPES:
-        raise InvalidInput(f"[export] Expected dtype as one of {', '.join(DTYPES)}, got '{dtype}'.")
+    if dtype not in WEIGHT_DTYPES:
+        raise InvalidInput(f"[export] Expected dtype as one of {', '.join(WEIGHT_DTYPES)}, got '{dtype}'.")
     layouts.check(layout, dtype)
     checkpoint = source if isinstance(source, Checkpoint) else find(os.fspath(source), trust_remote_code)
     if checkpoint is None:

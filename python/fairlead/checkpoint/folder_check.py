@@ -14,7 +14,7 @@ import torch
 from fairlead._core import InvalidInput
 from fairlead.checkpoint.client_files import SUMMARY
 from fairlead.checkpoint.layouts import LAYOUTS, file_of
-from fairlead.checkpoint.loaded import DTYPES, Loaded, load
+from fairlead.checkpoint.loaded import WEIGHT_DTYPES, Loaded, load
 from fairlead.checkpoint.source import Checkpoint, one_line
 from fairlead.report.record import read_record
 from fairlead.tree.calls import Call, normalise
@@ -78,7 +78,7 @@ def read_summary(folder: str) -> dict[str, Any]:
             found = json.load(file)
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"[verify] Expected JSON in '{path}', got {one_line(error)}.") from error
-    for key, values in (("dtype", DTYPES), ("layout", LAYOUTS), ("task", None)):
+    for key, values in (("dtype", WEIGHT_DTYPES), ("layout", LAYOUTS), ("task", None)):
         value = found.get(key, "") if isinstance(found, dict) else None
         if not isinstance(value, str) or (value and values is not None and value not in values):
             raise InvalidInput(f"[verify] Expected the {key} of an export in '{path}', got another. Export it again.")

@@ -23,7 +23,7 @@ from fairlead.tree.leaves import get_leaf_tensors
 
 LAYOUTS = ("flat", "transformers.js")
 SUFFIXES = {"float32": ("fp32", ""), "float16": ("fp16", "_fp16")}  # dtype -> its name and ending there
-LARGEST = 2**31 - 1
+LARGEST_FILE = 2**31 - 1
 # Parts of models with caches under names that transformers.js loads; vision-language models are cut otherwise there.
 PARTS = (["model"], ["encoder_model", "decoder_model_merged"])
 
@@ -53,7 +53,7 @@ def for_transformers_js(plan: Plan, model: torch.nn.Module) -> None:
             f"got {name}, which is exported as {', '.join(parts)}. Use the layout flat, and Fairlead's Generator."
         )
     size = sum(t.numel() * t.element_size() for t in model.state_dict().values())
-    if size > LARGEST:
+    if size > LARGEST_FILE:
         raise InvalidInput(
             f"[export] Expected weights of at most 2 GB for the layout transformers.js, got {size / 2**30:.1f} GB in "
             f"{name}: a browser is given one file. Use --dtype float16, or the layout flat."

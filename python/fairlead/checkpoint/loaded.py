@@ -17,7 +17,7 @@ from fairlead.checkpoint.source import Checkpoint, custom_code, one_line, quiet,
 from fairlead.generation.export import plan_for
 from fairlead.generation.plan import PartPlan, Plan
 
-DTYPES = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16, "float64": torch.float64}
+WEIGHT_DTYPES = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16", "float64")}
 
 
 @dataclass
@@ -70,13 +70,13 @@ class Loaded:
 
 
 def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None) -> Loaded:
-    if dtype not in DTYPES:
-        raise InvalidInput(f"[export] Expected --dtype as one of {', '.join(DTYPES)}, got '{dtype}'.")
+    if dtype not in WEIGHT_DTYPES:
+        raise InvalidInput(f"[export] Expected --dtype as one of {', '.join(WEIGHT_DTYPES)}, got '{dtype}'.")
     found, architecture = tasks.detect(checkpoint, task)
     if show is not None:
         show(f"loading {architecture} for {found.name}")
-    model = load_model(checkpoint, architecture, DTYPES[dtype])
-    return Loaded(checkpoint, found, model, Samples(checkpoint, model, found), DTYPES[dtype])
+    model = load_model(checkpoint, architecture, WEIGHT_DTYPES[dtype])
+    return Loaded(checkpoint, found, model, Samples(checkpoint, model, found), WEIGHT_DTYPES[dtype])
 
 
 def custom_class(checkpoint: Checkpoint, architecture: str) -> Any:

@@ -11,10 +11,11 @@ import click
 
 from fairlead import _core
 from fairlead.base.plain_text import escaped
+from fairlead.base.units import size_text
 from fairlead.cli.completion import completion
 from fairlead.cli.generate import generate
 from fairlead.cli.inspect import inspect
-from fairlead.cli.printing import Styled, heading, progress, say, say_json, size_text, style, table
+from fairlead.cli.printing import Styled, heading, progress, say, say_json, style, table
 from fairlead.cli.report import failures_reported, report
 from fairlead.cli.sweep.command import sweep
 from fairlead.cli.verify import verify

@@ -9,7 +9,8 @@ from typing import Any
 import click
 
 from fairlead import _core
-from fairlead.cli.printing import heading, say, say_json, size_text, table
+from fairlead.base.units import size_text
+from fairlead.cli.printing import heading, say, say_json, table
 from fairlead.contract import grouped
 
 SUMMARY = "fairlead.json"

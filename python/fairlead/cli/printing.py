@@ -56,15 +56,6 @@ def failed(text: str) -> None:
     tell(style("error:", sys.stderr, fg="red", bold=True) + f" {one_line(text)}")
 
 
-def size_text(size: int) -> str:
-    """12 -> "12 B", 1536 -> "1.5 kB" (of 1,000 bytes, as disks are sold)."""
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.2f} GB"
-
-
 def table(rows: list[tuple], indent: str = "  ") -> None:
     """Columns as wide as their longest cell; numbers are aligned by whoever made them text."""
     if not rows:

@@ -22,10 +22,10 @@ from fairlead.experiment.progress import Progress
 from fairlead.experiment.result import ExportResult
 from fairlead.patches.model_state import ModelState
 from fairlead.record.outside import refuse_outside
-from fairlead.record.session import DTYPES
 from fairlead.report.failure import explain
 from fairlead.report.record import record_of
-from fairlead.tree.calls import Call, base_call, constants, filled, normalise, resized, shown
+from fairlead.tree.calls import Call, base_call, constants, filled, normalise, shown
+from fairlead.tree.dtypes import DTYPES
 from fairlead.tree.dynamic_shapes import check_sizes, requests
 from fairlead.tree.leaves import get_leaf_tensors, output_names
 from fairlead.verify.runtime_check import eager
@@ -115,9 +115,6 @@ class Job(ABC):
     def session(self) -> Any:
         return self.driver.programs[0].session
 
-    def tensors_at(self, sizes: list[list[int]]) -> list[torch.Tensor]:
-        return [resized(t, list(s)) for t, s in zip(self.call.tensors, sizes, strict=True)]
-
     def asked(self) -> list[list[tuple]]:
         """What the user says about every dimension."""
         check_sizes(self.options.get("max_size") or {})
@@ -137,9 +134,7 @@ class Job(ABC):
                 program.verification = None
             self.refuse_assumptions(contract)  # it found what the model remembers
         else:
-            refuse_outside(
-                self.session, self.call, probed.runs[0], self.tensors_at(probed.sizes_at(probed.run_values[0]))
-            )
+            refuse_outside(self.session, self.call, probed.runs[0], self.call.at(probed.sizes_at(probed.run_values[0])))
         record = record_of(self.model, contract, rows, probed)
         self.note_checked(contract, record.text)
         if self.final:

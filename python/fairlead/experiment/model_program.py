@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from fairlead.tree.calls import Call, other_floats, other_integers, resized
+from fairlead.tree.calls import Call, other_floats, other_integers
 
 if TYPE_CHECKING:
     from fairlead.record.session import RecordingSession
@@ -29,7 +29,7 @@ class Program:
 
     def at(self, sizes: list[list[int]]) -> list[torch.Tensor]:
         """The example's tensors, repeated or cut to sizes."""
-        return [resized(t, list(s)) for t, s in zip(self.call.tensors, sizes, strict=True)]
+        return self.call.at(sizes)
 
     def with_other_values(self, sizes: list[list[int]], number: int) -> list[torch.Tensor] | None:
         """The same with other integers, or floats at other places, in one input; None where there is no such way."""

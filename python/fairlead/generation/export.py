@@ -18,7 +18,7 @@ from fairlead.exporters.program import OnnxProgram, external_words
 from fairlead.generation.decoder import plan_decoder
 from fairlead.generation.encoder_decoder import plan_encoder_decoder
 from fairlead.generation.merged import plan_merged
-from fairlead.generation.multimodal import is_multimodal, plan_multimodal
+from fairlead.generation.multimodal import encodes_images, plan_multimodal
 from fairlead.generation.paths import Paths
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.generation.settings import settings_of
@@ -84,7 +84,7 @@ def plan_for(model: Any, sample_inputs: Any, generation_config: Any = None, merg
     sample = copied(sample_inputs)
     if getattr(model.config, "is_encoder_decoder", False):
         return (plan_merged if merged else plan_encoder_decoder)(model, sample, generation_config)
-    if is_multimodal(model):
+    if encodes_images(model):
         return plan_multimodal(model, sample, generation_config)
     return plan_decoder(model, sample, generation_config)
 

@@ -33,7 +33,7 @@ TEXT = {0: "batch", 1: "sequence"}
 SPARE = 257  # rows of features in made-up calls: more than any text of theirs has image tokens
 
 
-def is_multimodal(model: Any) -> bool:
+def encodes_images(model: Any) -> bool:
     """Whether generate() encodes images for it."""
     base = getattr(model, "base_model", model)
     return callable(getattr(base, "get_image_features", None))

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 
 from fairlead._core import compare
+from fairlead.base.element_types import CODES, NAMES
 from fairlead.observer.observed import InputObserverInfo
 from fairlead.tree.leaves import get_leaf_tensors, output_names
-from fairlead.tree.structure_text import CODES, string_type
-
-DTYPE_OF_CODE = {code: name for name, code in CODES.items()}
+from fairlead.tree.structure_text import string_type
+from fairlead.verify.ort_values import from_tensor
 
 
 def make_session(model: Any, on_cuda: bool) -> Any:
@@ -83,17 +83,6 @@ def _aliases(name: str) -> Iterable[str]:
             yield "_".join([*parts[:index], *parts[index + 1 :], part])
 
 
-def to_ort(tensor: torch.Tensor) -> Any:
-    import onnxruntime
-
-    tensor = tensor.detach().cpu().contiguous()
-    name = str(tensor.dtype).removeprefix("torch.")
-    if name == "bfloat16" or name.startswith("float8"):  # numpy has no such types: the bytes and the code
-        bits = tensor.view(torch.uint16 if name == "bfloat16" else torch.uint8).numpy()
-        return onnxruntime.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, CODES[name])
-    return onnxruntime.OrtValue.ortvalue_from_numpy(tensor.numpy())
-
-
 class _Total:
     """Differences of all outputs of one call."""
 
@@ -108,7 +97,7 @@ class _Total:
         shape, code = list(got.shape()), got.element_type()
         dtype = str(expected.dtype).removeprefix("torch.")
         if shape != list(expected.shape) or code != CODES.get(dtype):
-            self.broken = f"{name}: expected {dtype}{list(expected.shape)}, got {DTYPE_OF_CODE.get(code, code)}{shape}"
+            self.broken = f"{name}: expected {dtype}{list(expected.shape)}, got {NAMES.get(code, code)}{shape}"
             return
         expected = expected.detach().cpu().contiguous()
         if got.device_name().lower() == "cpu":
@@ -171,7 +160,7 @@ def check_calls(
             row = {"error": f"call {index} returned no tensors", "SUCCESS": False}
         else:
             matched = match_names(onnx_inputs, list(leaves), "inputs")
-            feeds = {name: to_ort(leaves[ours]) for name, ours in zip(onnx_inputs, matched, strict=True)}
+            feeds = {name: from_tensor(leaves[ours]) for name, ours in zip(onnx_inputs, matched, strict=True)}
             start = time.perf_counter()
             try:
                 values = session.run_with_ort_values(onnx_outputs, feeds)

@@ -16,7 +16,8 @@ import torch
 from fairlead._core import Inference, ObservedCalls
 from fairlead.observer.dim_labels import label_dims
 from fairlead.tree.assemble import Assembler, fresh_copy
-from fairlead.tree.capture import DTYPES, Capture, Parameters
+from fairlead.tree.capture import Capture, Parameters
+from fairlead.tree.dtypes import DTYPES
 from fairlead.tree.leaves import children, get_leaf_tensors, join
 from fairlead.tree.structure_text import string_type
 

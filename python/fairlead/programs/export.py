@@ -21,12 +21,13 @@ import torch
 from torch.utils import _pytree as pytree
 
 from fairlead import _core
-from fairlead.contract import Contract, merged
+from fairlead.contract import LARGEST, Contract, merged
 from fairlead.patches.model_state import ModelState
-from fairlead.record.session import DTYPES, RecordingSession
+from fairlead.record.session import RecordingSession
 from fairlead.tree.caches import register_flattening_functions
 from fairlead.tree.calls import Call, base_call, normalise
-from fairlead.tree.dynamic_shapes import DYNAMIC, LARGEST, STATIC, leaves_of, requests
+from fairlead.tree.dtypes import BY_NAME, DTYPES
+from fairlead.tree.dynamic_shapes import DYNAMIC, STATIC, leaves_of, requests
 from fairlead.verify.verification import Difference, Setting, Verification, first_line
 
 # What a file may name to be imported: modules of Transformers that have classes of outputs and caches.
@@ -147,7 +148,7 @@ def dims_to_vary(job) -> tuple[list[list[str]], list[list[tuple]]]:
         session.follows_functions = True
 
         def trial(sizes: list[list[int]], reference: int) -> tuple[int, bool, str, bool]:
-            args, kwargs = job.call.with_tensors(job.tensors_at(sizes))
+            args, kwargs = job.call.with_tensors(job.call.at(sizes))
             outcome = session.run(args, kwargs, reference, keep=reference < 0)
             _, before, now = outcome.parted or (0, "", "")
             words = f"the model executes {now} where it executed {before}" if outcome.parted else outcome.error
@@ -439,8 +440,7 @@ class ProgramExport:
             leaves = None if program.example_inputs is None else pytree.tree_leaves(program.example_inputs)
         if leaves is None:
             sizes = core.sizes.sizes_at([max(1, e) for e in core.examples])
-            dtypes = {name: dtype for dtype, name in DTYPES.items()}
-            made = [made_up(list(s), dtypes[d]) for s, d in zip(sizes, core.input_dtypes, strict=True)]
+            made = [made_up(list(s), BY_NAME[d]) for s, d in zip(sizes, core.input_dtypes, strict=True)]
             leaves = [made[number] if number >= 0 else None for number in core.user_inputs]
         return ProgramCall(core, spec, leaves)
 

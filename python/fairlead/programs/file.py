@@ -16,7 +16,7 @@ from torch._export.serde import schema
 from torch._export.serde.serialize import ExportedProgramDeserializer, _dict_to_dataclass
 
 from fairlead.programs.plain import checked
-from fairlead.record.session import DTYPES
+from fairlead.tree.dtypes import BY_NAME
 
 
 def load_program(core: Any, where: str) -> torch.export.ExportedProgram:
@@ -29,10 +29,9 @@ def load_program(core: Any, where: str) -> torch.export.ExportedProgram:
 
 def stored_tensors(payloads: list[bytearray], tensors: list[tuple]) -> tuple[dict, dict]:
     """(weights, constants); tensors of one payload share its memory, as they did in the model."""
-    dtypes = {name: dtype for dtype, name in DTYPES.items()}
     weights, constants = {}, {}
     for name, payload, dtype, sizes, strides, offset, is_constant, is_parameter, requires_grad in tensors:
-        made = view_of(payloads[payload], dtypes[dtype], sizes, strides, offset)
+        made = view_of(payloads[payload], BY_NAME[dtype], sizes, strides, offset)
         if is_parameter:
             made = torch.nn.Parameter(made, requires_grad=requires_grad)
         (constants if is_constant else weights)[name] = made

@@ -68,7 +68,7 @@ def parting_tensors(error: Exception, export, failed: tuple | None) -> tuple[lis
         return failed[1], export.probed.runs[0]
     for sizes, reference, before, now in reversed(export.experiment.partings(0)):
         if before in str(error) and now in str(error):
-            return export.tensors_at(sizes), reference
+            return export.call.at(sizes), reference
     return None, -1
 
 

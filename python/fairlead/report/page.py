@@ -13,6 +13,7 @@ from typing import Any
 
 from fairlead import _core
 from fairlead.base.plain_text import escaped
+from fairlead.base.units import seconds_text, size_text
 from fairlead.contract import LARGEST, grouped, grouped_fixed, times
 from fairlead.report.advice import advice_for
 from fairlead.report.pictures import differences, number, time_bar
@@ -22,19 +23,6 @@ from fairlead.report.sources import Sources, shown_place
 FORMS = ("unsupported form", "must be constant")
 
 FORMATS = {".onnx": "ONNX", ".pte": "ExecuTorch", ".pt2": "PyTorch 2 archive"}
-
-
-def size_text(size: float) -> str:
-    """12 -> "12 B", 1536 -> "1.5 kB" (of 1,000 bytes, as disks are sold)."""
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.2f} GB"
-
-
-def seconds_text(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.2f} s" if seconds >= 0.1 else f"{1000 * seconds:.1f} ms"
 
 
 def safe_json(value: Any) -> str:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from fairlead.base.lazy import load
+from fairlead.base.lazy import lazy_names
 
 # Name -> module: imported on first use.
 _LAZY = {
@@ -21,14 +19,4 @@ _LAZY = {
 
 __all__ = sorted(_LAZY)
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        value = load(__name__, name, _LAZY[name])
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'fairlead.tree' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_LAZY))
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

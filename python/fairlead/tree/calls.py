@@ -38,6 +38,10 @@ class Call:
         """Where each tensor is, by its name."""
         return {name: k for k, name in enumerate(self.names)}
 
+    def at(self, sizes: list[list[int]]) -> list[torch.Tensor]:
+        """Its tensors, repeated or cut to sizes."""
+        return [resized(t, list(s)) for t, s in zip(self.tensors, sizes, strict=True)]
+
     def with_tensors(self, tensors: list[torch.Tensor]) -> tuple[tuple, dict]:
         """Arguments of the same structure around other tensors; nothing of the user's is shared."""
         both = replace_leaf_tensors(self.named, tensors)

@@ -16,22 +16,13 @@ from torch.utils import _pytree as pytree
 
 from fairlead.tree.caches.kinds import Kind, kind_of
 from fairlead.tree.caches.state import put_together, take_apart
+from fairlead.tree.dtypes import DTYPES
 from fairlead.tree.leaves import _pair_name, children, with_children
 
 # Tokens as python/src/observe.cpp reads them.
 TENSOR = ...
 TUPLE, LIST, DICT, RECORD, CUSTOM, OPAQUE = range(6)
 
-DTYPES = {
-    getattr(torch, name): name
-    for name in (
-        "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool", "float16", "float64",
-        "uint32", "uint64",
-        "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2",
-        "float8_e5m2fnuz",
-    )
-    if hasattr(torch, name)
-}  # fmt: skip
 SCALARS = (bool, int, float, str)
 
 

@@ -13,10 +13,10 @@ from typing import Any
 import torch
 
 from fairlead._core import DimRequest, InvalidInput, Leaf
+from fairlead.contract import LARGEST
 from fairlead.tree.leaves import get_leaf_tensors
 
 AUTO, STATIC, DYNAMIC = "auto", "static", "dynamic"
-LARGEST = 2**63 - 1
 KINDS = {"AUTO": AUTO, "STATIC": STATIC, "DYNAMIC": DYNAMIC}
 ACCEPTED = "a name, a Dim, Dim.DYNAMIC, Dim.AUTO, Dim.STATIC, its own size or None"
 

@@ -17,15 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from fairlead.base.element_types import CODES
 from fairlead.tree.caches.kinds import Kind, kind_of
-
-# PyTorch name -> ONNX code; the numpy names are the same, save bool_ and str.
-CODES = {
-    "float32": 1, "uint8": 2, "int8": 3, "uint16": 4, "int16": 5, "int32": 6, "int64": 7, "str": 8, "bool": 9,
-    "float16": 10, "float64": 11, "uint32": 12, "uint64": 13, "complex64": 14, "complex128": 15,
-    "bfloat16": 16,
-    "float8_e4m3fn": 17, "float8_e4m3fnuz": 18, "float8_e5m2": 19, "float8_e5m2fnuz": 20,
-}  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)

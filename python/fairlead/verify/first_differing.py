@@ -17,9 +17,11 @@ from typing import Any
 
 import torch
 
+from fairlead.base.element_types import ORT_TYPES
 from fairlead.record.operators import define
-from fairlead.record.session import DTYPES, RecordingSession, snapshot
-from fairlead.verify.runtime_check import ORT_TYPES, OnnxSession, difference, same_sizes
+from fairlead.record.session import RecordingSession, snapshot
+from fairlead.tree.dtypes import DTYPES
+from fairlead.verify.runtime_check import OnnxSession, difference, same_sizes
 
 MOST_BYTES = 1 << 30
 AT_ONCE = 64  # values looked at in one run of the file

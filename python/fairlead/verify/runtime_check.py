@@ -11,9 +11,11 @@ from typing import Any
 import torch
 
 from fairlead import _core
-from fairlead.record.session import DTYPES
+from fairlead.base.element_types import ORT_TYPES
 from fairlead.record.switches import here, without_fast_path
+from fairlead.tree.dtypes import DTYPES
 from fairlead.tree.leaves import get_leaf_tensors, with_numbers
+from fairlead.verify.ort_values import from_tensor
 
 # In proportion to the largest value of an output (compare.h says why). float32: a few hundred rounding steps of 6e-8
 # in sums of this length; the 16-bit types have 11 and 8 bits of mantissa, and ONNX Runtime rounds at other places than
@@ -33,22 +35,13 @@ class OnnxSession:
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what fails is raised, and said once
         options.intra_op_num_threads = 1  # small inputs: starting threads costs more than they save
-        self.ort, self.path = onnxruntime, path
+        self.path = path
         self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self.inputs = [i.name for i in self.session.get_inputs()]
         self.outputs = [o.name for o in self.session.get_outputs()]
 
-    def value(self, tensor: torch.Tensor):
-        tensor = tensor.detach().resolve_neg().contiguous()
-        if tensor.is_complex():  # pairs of real numbers, as the file has them
-            tensor = torch.view_as_real(tensor.resolve_conj())
-        if tensor.dtype in NUMPY_LESS:
-            raw = tensor.view(torch.int16 if tensor.element_size() == 2 else torch.uint8).numpy()
-            return self.ort.OrtValue.ortvalue_from_numpy_with_onnx_type(raw, NUMPY_LESS[tensor.dtype])
-        return self.ort.OrtValue.ortvalue_from_numpy(tensor.numpy())
-
     def run(self, feeds: dict[str, torch.Tensor]) -> list:
-        held = {name: self.value(feeds[name]) for name in self.inputs}
+        held = {name: from_tensor(feeds[name]) for name in self.inputs}
         if len(held) < MANY_INPUTS:
             return self.session.run_with_ort_values(self.outputs, held)
         # The plain call looks for every name in a list of all names.
@@ -59,21 +52,6 @@ class OnnxSession:
             bound.bind_output(name)
         self.session.run_with_iobinding(bound)
         return bound.get_outputs()
-
-
-NUMPY_LESS = {torch.bfloat16: 16}
-for _name, _code in (("float8_e4m3fn", 17), ("float8_e4m3fnuz", 18), ("float8_e5m2", 19), ("float8_e5m2fnuz", 20)):
-    if hasattr(torch, _name):
-        NUMPY_LESS[getattr(torch, _name)] = _code
-
-ORT_TYPES = {
-    "tensor(float)": "float32", "tensor(double)": "float64", "tensor(float16)": "float16",
-    "tensor(bfloat16)": "bfloat16", "tensor(int64)": "int64", "tensor(int32)": "int32", "tensor(int16)": "int16",
-    "tensor(int8)": "int8", "tensor(uint8)": "uint8", "tensor(uint16)": "uint16", "tensor(uint32)": "uint32",
-    "tensor(uint64)": "uint64", "tensor(bool)": "bool", "tensor(float8e4m3fn)": "float8_e4m3fn",
-    "tensor(float8e4m3fnuz)": "float8_e4m3fnuz", "tensor(float8e5m2)": "float8_e5m2",
-    "tensor(float8e5m2fnuz)": "float8_e5m2fnuz",
-}  # fmt: skip
 
 
 class TensorValue:

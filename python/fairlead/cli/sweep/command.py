@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from fairlead.cli.printing import coloured, failed, say, say_json, size_text, tell
+from fairlead.base.units import size_text
+from fairlead.cli.printing import coloured, failed, say, say_json, tell
 
 SHOWN = 12  # rows of models that are done; those that run are always shown
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from fairlead._core import write_file
 from fairlead.base.plain_text import escaped
-from fairlead.cli.printing import size_text
+from fairlead.base.units import size_text
 
 REPORT = "report.html"
 STYLE = """

@@ -6,13 +6,12 @@ import os
 from typing import Any
 
 from fairlead._core import InvalidInput, Staging
-from fairlead.contract import Contract
+from fairlead.contract import LARGEST, Contract
 from fairlead.experiment.progress import Progress
 from fairlead.targets.executorch.program import ExecutorchProgram
 from fairlead.targets.executorch.session import ExecutorchSession
 from fairlead.targets.executorch.write import Options, Written, check_backend, write
 from fairlead.targets.pt2.export import ProgramExport
-from fairlead.tree.dynamic_shapes import LARGEST
 
 DEFAULT_MAX = 128
 

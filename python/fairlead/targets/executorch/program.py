@@ -8,7 +8,8 @@ from typing import Any, BinaryIO
 
 import torch
 
-from fairlead._core import InvalidInput, Staging
+from fairlead._core import InvalidInput
+from fairlead.base.staged import staged_file
 from fairlead.contract import Contract
 from fairlead.options import check_path
 from fairlead.targets.executorch.session import ExecutorchSession
@@ -61,13 +62,10 @@ class ExecutorchProgram:
 
     def save(self, path: str | os.PathLike) -> None:
         """Writes the file beside its name and renames it."""
-        staging = Staging(check_path(path), "export")
-        try:
+        with staged_file(check_path(path), "export") as staging:
             with staging.open() as file:
                 self.write_to_file(file)
             staging.commit_file()
-        finally:
-            staging.discard()
 
     def __call__(self, *args: Any, **kwargs: Any) -> dict[str, torch.Tensor]:
         """The outputs by name for what forward takes."""

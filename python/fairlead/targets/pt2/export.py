@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from fairlead._core import FairleadError, InvalidInput, Staging, WriteError
+from fairlead._core import FairleadError, InvalidInput, WriteError
+from fairlead.base.staged import staged_file
 from fairlead.contract import Contract
 from fairlead.experiment.job import Job
 from fairlead.experiment.progress import Progress
@@ -50,21 +51,19 @@ class ProgramFile:
         self.extra[key] = value
 
     def commit(self) -> None:
-        staging = Staging(self.path, "export")
         try:
-            with staging.open() as file:
-                sink = Sink(file)
-                with register_flattening_functions(), torch_export.quiet():
-                    torch.export.save(self.program, sink, extra_files=dict(self.extra))
-                sink.done()
-            self.model_bytes = os.path.getsize(staging.path)
-            staging.commit_file()
+            with staged_file(self.path, "export") as staging:
+                with staging.open() as file:
+                    sink = Sink(file)
+                    with register_flattening_functions(), torch_export.quiet():
+                        torch.export.save(self.program, sink, extra_files=dict(self.extra))
+                    sink.done()
+                self.model_bytes = os.path.getsize(staging.path)
+                staging.commit_file()
         except FairleadError:
             raise
         except (OSError, RuntimeError, NotImplementedError) as error:
             raise WriteError(f"[export] Could not write '{self.path}': {torch_export.reason(error)}.") from error
-        finally:
-            staging.discard()
 
     def discard(self) -> None:
         """Nothing is written before it is committed."""
@@ -162,7 +161,7 @@ class ProgramExport(Job):
     def exported_program(self, program, contract: Contract) -> torch.export.ExportedProgram:
         dims = self.dims = dims_by_leaf(self.probed, self.bounds())
         self.attempt = None
-        tensors = self.tensors_at(self.probed.sizes_at(traced_setting(self.probed)))
+        tensors = self.call.at(self.probed.sizes_at(traced_setting(self.probed)))
         names = [row["name"] for row in contract.outputs]
         ways = {"recorded": self.from_recording, "torch.export": self.from_model}
         chosen = [self.method] if self.method != "auto" else list(ways)

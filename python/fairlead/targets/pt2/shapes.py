@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
-from fairlead.tree.dynamic_shapes import LARGEST
+from fairlead.contract import LARGEST
 
 
 def traced_setting(probed) -> list[int]:
