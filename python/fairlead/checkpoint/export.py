@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, WriteError
 from fairlead.api import export
 from fairlead.base.alone import alone
+from fairlead.base.errors import reworded
 from fairlead.base.staged import staged_folder
 from fairlead.checkpoint import client_files, layouts
 from fairlead.checkpoint.loaded import WEIGHT_DTYPES, load
@@ -220,5 +221,6 @@ def staging(folder: str):
             yield staged
         except FairleadError as error:
             if staged in str(error):  # users are told the name they gave
-                raise type(error)(str(error).replace(staged, folder.rstrip(os.sep))) from error
+                named = folder.rstrip(os.sep)
+                reworded(error, str(error).replace(staged, named), staged, named)
             raise

@@ -50,6 +50,7 @@ class Job(ABC):
 
     def __init__(self, model, inputs, path: str | os.PathLike, options: dict, progress: Progress):
         self.model, self.inputs, self.path, self.options, self.progress = model, inputs, path, options, progress
+        self.call: Call | None = None  # the example; a program has none before it is read
         self.staged = None  # files without their final name: whatever happens, they are discarded
         self.driver: Driver | None = None
         self.experiment: Any = None

@@ -12,6 +12,7 @@ import torch
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, __version__
 from fairlead.api import export
 from fairlead.base.alone import alone
+from fairlead.base.errors import reworded, sentence_of
 from fairlead.exporters.model_settings import exportable
 from fairlead.exporters.onnx import OnnxExporter
 from fairlead.exporters.program import OnnxProgram, external_words
@@ -121,8 +122,9 @@ def in_part(part: PartPlan, paths: Paths) -> Iterator[None]:
     try:
         yield
     except FairleadError as error:
-        text = (str(error).partition("] ")[2] or str(error)).replace(paths.stage, paths.folder)
-        raise type(error)(f"[export_for_generation] In the part {part.name}: {text}") from error
+        text = sentence_of(error).replace(paths.stage, paths.folder)
+        reworded(error, f"[export_for_generation] In the part {part.name}: {text}", paths.stage, paths.folder)
+        raise
 
 
 def manifest_of(

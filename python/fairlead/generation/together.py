@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from fairlead._core import Discrepancy, InvalidInput
+from fairlead.base.errors import sentence_of
 from fairlead.exporters.prepare import module_dtype
 from fairlead.generation.plan import Plan
 from fairlead.generation.watch import config_for, copied, untouched
@@ -37,7 +38,7 @@ def check_together(model: Any, plan: Plan, folder: str, generation_config: Any) 
         except InvalidInput as error:
             raise Discrepancy(
                 f"[export_for_generation] Expected the parts of {type(model).__name__} to fit together, but at token "
-                f"{step}: {str(error).partition('] ')[2]} No file was written."
+                f"{step}: {sentence_of(error)} No file was written."
             ) from error
         worst = (np.abs(got - want) / np.maximum(1, np.abs(want))).max()
         if not worst <= limit:

@@ -192,10 +192,11 @@ def imported(program: torch.export.ExportedProgram, shapes: list[list[str]]):
     return _core.import_program(json, given, shapes, held)
 
 
-def to_take_apart(error: Exception) -> dict:
-    """The operators that `error` names and that PyTorch can take apart, with its rules."""
+def to_take_apart(error: _core.Unsupported) -> dict:
+    """The operators that have no lowering and that PyTorch can take apart, with its rules."""
+    missing = {row["operator"] for row in error.details if row["kind"] == "missing operator"}
     table = torch.export.default_decompositions()
-    return {op: rule for op, rule in table.items() if f" {op} (" in str(error)}
+    return {op: rule for op, rule in table.items() if str(op) in missing}
 
 
 def taken_apart(program: torch.export.ExportedProgram, rules: dict) -> torch.export.ExportedProgram:

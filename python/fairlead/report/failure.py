@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import Any
 
 from fairlead import _core
@@ -16,14 +17,14 @@ def explain(error: Exception, export) -> None:
     """Adds the facts of a failed export. A model that branched runs once more, to see where the other side goes."""
     failed = failed_check(error, export)
     facts: dict[str, Any] = {
-        "model": class_name(export.model),
+        "model": model_name(export.model),
         "versions": versions(),
         "path": export.path,
         "stage": export.progress.current,
         "timings": dict(export.progress.timings),
         "inputs": [
             {"name": name, "dtype": str(t.dtype).removeprefix("torch."), "shape": list(t.shape)}
-            for name, t in zip(export.call.names, export.call.tensors, strict=True)
+            for name, t in (zip(export.call.names, export.call.tensors, strict=True) if export.call else ())
         ],
         "differences": list(failed[2]) if failed else [],
     }
@@ -40,6 +41,11 @@ def explain(error: Exception, export) -> None:
     if isinstance(error, _core.Discrepancy) and failed is not None:
         with contextlib.suppress(Exception):  # likewise
             name_operator(error, export, failed[0], failed[1])
+
+
+def model_name(model: Any) -> str:
+    """Its class; of a program in a file, the file."""
+    return os.path.basename(os.fsdecode(model)) if isinstance(model, (str, os.PathLike)) else class_name(model)
 
 
 def failed_check(error: Exception, export) -> tuple | None:

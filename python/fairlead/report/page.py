@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from fairlead import _core
+from fairlead.base.errors import sentence_of
 from fairlead.base.plain_text import escaped
 from fairlead.base.units import seconds_text, size_text
 from fairlead.contract import LARGEST, grouped, grouped_fixed, times
@@ -247,7 +248,7 @@ def render_failure(error: Exception) -> str:
     facts = {"stage": "", "path": "", "inputs": []} | (getattr(error, "facts", None) or {})
     details = list(getattr(error, "details", ()))
     sources = Sources()
-    sentence = shown_place(str(error).split("] ", 1)[-1])
+    sentence = shown_place(sentence_of(error))
     parting = facts.get("parting")
     failed = {
         "error": type(error).__name__, "sentence": sentence, "facts": facts, "advice": advice_for(error, facts),

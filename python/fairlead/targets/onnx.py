@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 
+from fairlead._core import FairleadError
 from fairlead.contract import Contract
 from fairlead.experiment.job import Job
 from fairlead.experiment.result import ExportResult
 from fairlead.options import check_request
 from fairlead.programs.export import ProgramExport
+from fairlead.report.failure import explain
 from fairlead.verify.runtime_check import OnnxSession
 
 
@@ -55,6 +57,9 @@ class OnnxExport(Job):
             self.path = check_request(model, self.path if self.final else f"{folder}/model.onnx", self.options)
             try:
                 found = ProgramExport(self).run(start)
+            except FairleadError as error:
+                explain(error, self)
+                raise
             finally:
                 self.discard()
         return ExportResult(

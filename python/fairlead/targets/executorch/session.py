@@ -11,6 +11,8 @@ from fairlead.verify.runtime_check import TensorValue
 class ExecutorchSession:
     """`run` takes tensors in the order of the file's inputs, by name."""
 
+    guarded = False  # see ProgramSession
+
     def __init__(self, path: str):
         with quiet():
             from executorch.runtime import Runtime, Verification

@@ -16,6 +16,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from fairlead._core import FairleadError, InvalidInput, WriteError
+from fairlead.base.errors import sentence_of
 from fairlead.base.staged import staged_file
 from fairlead.contract import Contract
 from fairlead.experiment.job import Job
@@ -136,7 +137,7 @@ class ProgramExport(Job):
         self.exported.contract = contract
 
     def is_guarded(self, error: Exception) -> bool:
-        return self.way == "torch.export" and "Guard failed" in str(error)
+        return self.way == "torch.export" and self.opened[1].guarded
 
     # ---- the program ------------------------------------------------------------------------------
 
@@ -174,7 +175,7 @@ class ProgramExport(Job):
                 if number == len(chosen):
                     self.attempt = lambda fewer, way=way: ways[way](program, tensors, fewer, names)
                     raise
-                failed = f", because the other way failed: {str(error).split('] ', 1)[-1]}"
+                failed = f", because the other way failed: {sentence_of(error)}"
                 continue
             why = failed or (", as asked" if self.method != "auto" else "")
             self.way = way
