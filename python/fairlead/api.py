@@ -11,13 +11,12 @@ from fairlead.base.alone import alone
 from fairlead.experiment.job import Job
 from fairlead.experiment.progress import Progress
 from fairlead.experiment.result import ExportResult
-from fairlead.options import DEFAULT_OPSET
+from fairlead.options import DEFAULT_OPSET, Options
 from fairlead.programs.export import check_tracer, is_program
 from fairlead.record.control_flow import ControlFlow
 from fairlead.targets.onnx import OnnxExport
 
 
-@alone
 def export(
     model: Any,
     inputs: Any = None,
@@ -67,10 +66,23 @@ def export(
     >>> result = fairlead.export(model, {"input_ids": ids}, "model.onnx")
     >>> print(result.contract)
     """
+    options = Options(
+        dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names, opset=opset,
+        external_data=external_data, verify=verify, strict=strict, tolerance=tolerance, allow_random=allow_random,
+        max_size=max_size, optimize=optimize, notes=notes, shared_weights=shared_weights,
+    )  # fmt: skip
+    return export_with(options, model, inputs, path, tracer, progress)
+
+
+@alone
+def export_with(
+    options: Options, model: Any, inputs: Any = None, path: str | os.PathLike | None = None, tracer: str = "observe",
+    progress: bool | Callable[[str], None] = False,
+) -> ExportResult:  # fmt: skip
+    """fairlead.export with its options in one object."""
     show = (
         progress if callable(progress) else (lambda what: print(f"fairlead: {what}", flush=True)) if progress else None
     )
-    options = locals_of(locals())
     check_tracer(tracer)
     model = getattr(model, "_orig_mod", model)  # what torch.compile was given
     if is_program(model, inputs, path):
@@ -103,17 +115,11 @@ def target_of(path: Any) -> type[Job]:
     """What writes a file of this name: the suffix decides."""
     suffix = os.path.splitext(os.fspath(path))[1].lower() if isinstance(path, (str, os.PathLike)) else ""
     if suffix == ".pt2":
-        from fairlead.targets.pt2.export import ProgramExport
+        from fairlead.targets.pt2.export import Pt2Export
 
-        return ProgramExport
+        return Pt2Export
     if suffix == ".pte":
         from fairlead.targets.executorch.export import ExecutorchExport
 
         return ExecutorchExport
     return OnnxExport
-
-
-def locals_of(values: dict) -> dict:
-    names = ("dynamic_shapes", "input_names", "output_names", "opset", "external_data", "verify", "strict", "tolerance",
-             "allow_random", "max_size", "optimize", "notes", "shared_weights")  # fmt: skip
-    return {name: values[name] for name in names}

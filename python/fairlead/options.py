@@ -1,14 +1,16 @@
-"""What can be refused before any work is done: the model, the options, the path. One sentence per refusal."""
+"""What an export can be asked for, in one place, and what can be refused before any work is done: one sentence each."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
 
 import torch
 
-from fairlead._core import InvalidInput, Staging, Unsupported, WriteError
+from fairlead._core import InvalidInput, SharedWeights, Staging, Unsupported, WriteError
 from fairlead.report.sources import note_exported
 
 # What ONNX Runtime 1.31 runs best on CPU: Gelu is an operator, and its fusions know every form below 21.
@@ -21,27 +23,49 @@ NEWEST_OPSETS = {(1, 20): 21, (1, 21): 22, (1, 22): 23, (1, 23): 23, (1, 24): 24
 PACKED = ("torch.ao.nn.quantized.", "torch.ao.nn.intrinsic.quantized.", "torch.nn.quantized.")
 
 
-def check_request(model: Any, path: Any, options: dict) -> str:
+@dataclass(frozen=True)
+class Options:
+    """What fairlead.export takes beside model, inputs and path; its docstring says what each means. Configurations of
+    exporters and the command line are turned into one of these."""
+
+    dynamic_shapes: Any = None
+    input_names: Sequence[str] | None = None
+    output_names: Sequence[str] | None = None
+    opset: int = DEFAULT_OPSET
+    external_data: str = "auto"
+    verify: bool = True
+    strict: bool = False
+    tolerance: float | None = None
+    allow_random: bool = False
+    max_size: Mapping[str, int] | None = None
+    optimize: bool = True
+    notes: Sequence[str] = ()
+    shared_weights: SharedWeights | None = None
+
+    def given(self, names: Sequence[str]) -> list[str]:
+        """Those of `names` that are not what they are by default."""
+        return [name for name in names if getattr(self, name) != getattr(type(self), name)]
+
+
+def check_request(model: Any, path: Any, options: Options) -> str:
     """Refuses what cannot work; the path as a string. `model` is None for a program: its reader says what is wrong."""
     if model is not None:
         check_model(model)
-    check_opset(options["opset"])
-    if options["external_data"] not in ("auto", "always", "never"):
+    check_opset(options.opset)
+    if options.external_data not in ("auto", "always", "never"):
         raise InvalidInput(
-            f'[export] Expected external_data "auto", "always" or "never", got {options["external_data"]!r}.'
+            f'[export] Expected external_data "auto", "always" or "never", got {options.external_data!r}.'
         )
-    tolerance = options["tolerance"]
-    if tolerance is not None and not (isinstance(tolerance, (int, float)) and tolerance >= 0):
-        raise InvalidInput(f"[export] Expected a tolerance of 0 or more, or None, got {tolerance!r}.")
+    check_tolerance(options.tolerance)
     for option in ("input_names", "output_names"):
-        check_names(option, options[option])
-    both = set(options["input_names"] or ()) & set(options["output_names"] or ())
+        check_names(option, getattr(options, option))
+    both = set(options.input_names or ()) & set(options.output_names or ())
     if both:
         raise InvalidInput(
             f"[export] Expected different names for inputs and outputs, got {sorted(both)[0]!r} in both. Rename one."
         )
     path = check_path(path)
-    if options["verify"]:
+    if options.verify:
         check_runtime()
     return path
 
@@ -67,6 +91,11 @@ def check_model(model: Any) -> None:
                 "whose operators a file has."
             )
     note_exported(model)
+
+
+def check_tolerance(tolerance: Any) -> None:
+    if tolerance is not None and not (isinstance(tolerance, (int, float)) and tolerance >= 0):
+        raise InvalidInput(f"[export] Expected a tolerance of 0 or more, or None, got {tolerance!r}.")
 
 
 def check_opset(opset: Any) -> None:

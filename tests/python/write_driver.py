@@ -140,12 +140,12 @@ class Pt2(Bytes):
 
 class Pte(Bytes):
     def make(self) -> None:
-        from fairlead.targets.executorch.write import Options, write
+        from fairlead.targets.executorch.write import WriteOptions, write
 
         self.bytes = {}
         for which, model in MODELS.items():
             with open(self.path, "wb") as file:
-                write(torch.export.export(model, (X,)), file, Options(backend=None))
+                write(torch.export.export(model, (X,)), file, WriteOptions(backend=None))
             self.bytes[which] = self.path.read_bytes()
 
     def write(self, which: str) -> None:

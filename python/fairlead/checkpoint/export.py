@@ -15,10 +15,10 @@ import contextlib
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, WriteError
-from fairlead.api import export
+from fairlead.api import export_with
 from fairlead.base.alone import alone
 from fairlead.base.errors import reworded
 from fairlead.base.staged import staged_folder
@@ -30,7 +30,7 @@ from fairlead.exporters.model_settings import exportable
 from fairlead.generation.export import manifest_of, shared_weights
 from fairlead.generation.plan import PartPlan
 from fairlead.generation.together import check_together
-from fairlead.options import DEFAULT_OPSET
+from fairlead.options import DEFAULT_OPSET, Options
 from fairlead.report.record import keep_times
 from fairlead.runtime import manifest
 from fairlead.tree.dynamic_shapes import UnknownSymbol
@@ -104,21 +104,20 @@ def export_checkpoint(
     if checkpoint is None:
         raise InvalidInput(f"[export] Expected a checkpoint folder, a .gguf file or package:NAME, got '{source}'.")
     show = progress or (lambda what: None)
-    options = {"external_data": external_data, "verify": verify, "strict": strict, "allow_random": allow_random,
-               "tolerance": TOLERANCE.get(dtype) if tolerance is None else tolerance}  # fmt: skip
+    options = Options(
+        external_data=external_data, verify=verify, strict=strict, allow_random=allow_random, opset=opset,
+        tolerance=TOLERANCE.get(dtype) if tolerance is None else tolerance, max_size=dict(max_size or {}),
+    )  # fmt: skip
     with staging(os.fspath(folder)) as staged:
-        run = _Run(checkpoint, staged, os.fspath(folder), tuple(formats), dtype, opset, options, show)
-        run.max_size, run.layout = dict(max_size or {}), layout
+        run = _Run(checkpoint, staged, os.fspath(folder), tuple(formats), dtype, options, show, layout)
         return run.export(task)
 
 
 class _Run:
-    def __init__(self, checkpoint, staged, folder, formats, dtype, opset, options, show):
+    def __init__(self, checkpoint, staged, folder, formats, dtype, options: Options, show, layout: str):
         self.checkpoint, self.staged, self.folder, self.formats = checkpoint, staged, folder, formats
-        self.dtype, self.opset, self.options, self.show = dtype, opset, options, show
+        self.dtype, self.options, self.show, self.layout = dtype, options, show, layout
         self.timings: dict[str, float] = {}
-        self.max_size: dict[str, int] = {}
-        self.layout = "flat"
         self.unknown: list[UnknownSymbol] = []
 
     @contextlib.contextmanager
@@ -143,14 +142,14 @@ class _Run:
             shared = shared_weights(model) if kind == "onnx" and several and self.layout == "flat" else None
             if kind == "onnx" and self.layout == "transformers.js":
                 layouts.for_transformers_js(plan, model)
-                self.options["external_data"] = "never"
+                self.options = replace(self.options, external_data="never")
                 os.makedirs(os.path.join(self.staged, "onnx"), exist_ok=True)
             files = {part.name: layouts.file_of(part.name, kind, self.layout, self.dtype) for part in plan.parts}
             parts = {part.name: self.written(part, files[part.name], several, shared) for part in plan.parts}
             result.parts |= {files[name]: part for name, part in parts.items()}
             if kind == "onnx" and loaded.generates:
                 manifest.write(self.staged, manifest_of(model, plan, parts, files, None))
-                if self.options["verify"]:
+                if self.options.verify:
                     with self.stage("together", f"generating with {', '.join(parts)} and PyTorch"), quiet():
                         check_together(model, plan, self.staged, None)
         for part in result.parts.values():
@@ -184,26 +183,28 @@ class _Run:
         return result
 
     def written(self, part: PartPlan, file: str, several: bool, shared: SharedWeights | None) -> ExportResult:
-        options = self.options | {"dynamic_shapes": part.dynamic_shapes}
+        options = replace(self.options, dynamic_shapes=part.dynamic_shapes)
         if file.endswith(".onnx"):
-            options |= {"opset": self.opset, "output_names": part.output_names, "shared_weights": shared}
-        else:
-            options.pop("external_data")
+            options = replace(options, output_names=part.output_names, shared_weights=shared)
+        else:  # these are of .onnx files
+            options = replace(options, opset=DEFAULT_OPSET, external_data="auto")
         prefix = f"{file}: " if several else ""
 
         def tell(what: str) -> None:
             self.show(prefix + what.replace(self.staged, self.folder.rstrip(os.sep)))
 
-        path, sizes = os.path.join(self.staged, file), self.max_size
+        path = os.path.join(self.staged, file)
         with exportable(part.module) as notes:
+            options = replace(options, notes=notes)
             while True:
                 try:
-                    return export(part.module, part.calls, path, notes=notes, progress=tell, max_size=sizes, **options)
+                    return export_with(options, part.module, part.calls, path, progress=tell)
                 except UnknownSymbol as error:  # another part may have it
                     if not several:
                         raise
                     self.unknown.append(error)
-                    sizes = {name: size for name, size in sizes.items() if name not in error.names}
+                    sizes = {name: size for name, size in options.max_size.items() if name not in error.names}
+                    options = replace(options, max_size=sizes)
 
 
 @contextlib.contextmanager

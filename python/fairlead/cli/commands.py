@@ -133,9 +133,9 @@ def export(
         from fairlead.checkpoint.source import find
 
         checkpoint = find(source, trust_remote_code)  # a wrong path is said before PyTorch is imported
-        from fairlead.cli.source_export import Options, export_source
+        from fairlead.cli.source_export import CommandOptions, export_source
 
-        wanted = Options(task, formats, dtype, config, inputs, dims, options)
+        wanted = CommandOptions(task, formats, dtype, config, inputs, dims, options)
         result = export_source(source, checkpoint, output, wanted, show)
     result.report(wants_report)
     if as_json:

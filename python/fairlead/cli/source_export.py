@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead._core import InvalidInput
-from fairlead.api import export
+from fairlead.api import export_with
 from fairlead.checkpoint.export import FORMATS, CheckpointExport, export_checkpoint
 from fairlead.checkpoint.source import Checkpoint
 from fairlead.cli import model_source
 from fairlead.experiment.result import ExportResult
-from fairlead.options import DEFAULT_OPSET
+from fairlead.options import DEFAULT_OPSET, Options
 
 KEPT = ("verify", "tolerance", "allow_random", "strict", "max_size")  # options of every format
 
 
 @dataclass
-class Options:
+class CommandOptions:
     """What the command line was given."""
 
     task: str | None = None
@@ -29,9 +29,8 @@ class Options:
     config: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     dims: tuple[str, ...] = ()
-    export: dict[str, Any] = field(
-        default_factory=dict
-    )  # opset, external_data, no_verify, tolerance, allow_random, strict, layout
+    # opset, external_data, no_verify, tolerance, allow_random, strict, layout
+    export: dict[str, Any] = field(default_factory=dict)
 
     def of_export(self) -> dict[str, Any]:
         given = dict(self.export)
@@ -108,7 +107,7 @@ def export_source(
     source: str,
     checkpoint: Checkpoint | None,
     output: str | None,
-    options: Options,
+    options: CommandOptions,
     show: Callable[[str], None] | None = None,
 ) -> SourceExport:
     """`checkpoint` is what find(source) gave."""
@@ -132,7 +131,7 @@ def export_source(
     return SourceExport(result)
 
 
-def of_class(source: str, output: str | None, options: Options, show: Any) -> list[ExportResult]:
+def of_class(source: str, output: str | None, options: CommandOptions, show: Any) -> list[ExportResult]:
     layout = options.export.get("layout", "flat")
     for name, given in (("--task", options.task), ("--layout", layout if layout != "flat" else None)):
         if given is not None:
@@ -152,5 +151,5 @@ def of_class(source: str, output: str | None, options: Options, show: Any) -> li
             given = {name: given[name] for name in KEPT if name in given}
         stem, ending = os.path.splitext(output)
         path = output if len(kinds) == 1 else f"{stem if ending[1:] in FORMATS else output}.{kind}"
-        found.append(export(model, example, path, dynamic_shapes=shapes, progress=show, **given))
+        found.append(export_with(Options(dynamic_shapes=shapes, **given), model, example, path, progress=show))
     return found

@@ -53,8 +53,8 @@ class Driver:
         return _core.Request(
             leaves=leaves_of(call, export.asked()), roles=[role_of(name) for name in call.names],
             calls=[[list(c.tensor(n).shape) for n in call.names] for c in export.calls],
-            max_size=list((options["max_size"] or {}).items()), weight_bytes=sum(held.values()),
-            bounded=options["dynamic_shapes"] is not None, strict=options["strict"], verify=options["verify"],
+            max_size=list((options.max_size or {}).items()), weight_bytes=sum(held.values()),
+            bounded=options.dynamic_shapes is not None, strict=options.strict, verify=options.verify,
             several=export.several, plain=export.plain, cache=call.named.get(CACHE) is not None,
             empty=[_core.EmptyDim(leaf=leaf, axis=axis, text=text) for leaf, axis, text in export.empty],
         )  # fmt: skip
@@ -192,7 +192,7 @@ class Driver:
             program.names = export.names(program.outputs)
             built = _core.build_program(
                 program.session.core, step.runs, [s.name for s in probed.symbols], step.values, export.input_names,
-                probed.shapes, program.names, export.options["optimize"], export.keep_writes,
+                probed.shapes, program.names, export.options.optimize, export.keep_writes,
             )  # fmt: skip
         except _core.FairleadError as error:
             return _core.Built(problem=self.kept(error))

@@ -20,6 +20,7 @@ from fairlead.experiment.driver import Driver
 from fairlead.experiment.model_program import Program
 from fairlead.experiment.progress import Progress
 from fairlead.experiment.result import ExportResult
+from fairlead.options import Options
 from fairlead.patches.model_state import ModelState
 from fairlead.record.outside import refuse_outside
 from fairlead.report.failure import explain
@@ -48,7 +49,7 @@ def shape_at(shapes: list[list[str]], row: Any) -> str:
 class Job(ABC):
     """One export: what is asked for, what is known so far, and what the target makes of it."""
 
-    def __init__(self, model, inputs, path: str | os.PathLike, options: dict, progress: Progress):
+    def __init__(self, model, inputs, path: str | os.PathLike, options: Options, progress: Progress):
         self.model, self.inputs, self.path, self.options, self.progress = model, inputs, path, options, progress
         self.call: Call | None = None  # the example; a program has none before it is read
         self.staged = None  # files without their final name: whatever happens, they are discarded
@@ -118,14 +119,14 @@ class Job(ABC):
 
     def asked(self) -> list[list[tuple]]:
         """What the user says about every dimension."""
-        check_sizes(self.options.get("max_size") or {})
-        return requests(self.call, self.options["dynamic_shapes"])
+        check_sizes(self.options.max_size or {})
+        return requests(self.call, self.options.dynamic_shapes)
 
     def result(self, start: float) -> ExportResult:
         contract, probed = self.driver.contract, self.probed
         programs = [self.driver.programs[number] for number in self.experiment.programs]
         rows: list[dict] = []
-        if self.options["verify"]:
+        if self.options.verify:
             for program in programs:
                 found = program.verification.finish()
                 rows += self.with_sizes(program, found) if len(programs) > 1 else found
@@ -154,8 +155,8 @@ class Job(ABC):
     def verification(self, program: Program, contract: Contract) -> Verification:
         return Verification(
             self.model, self.calls if program.number == 0 else [program.call], self.experiment.probed(program.number),
-            self.input_names, program.names, contract, self.options["tolerance"], self.path if self.final else "",
-            self.runtime, self.open_once, self.options["allow_random"], program.number > 0, self.staged.path,
+            self.input_names, program.names, contract, self.options.tolerance, self.path if self.final else "",
+            self.runtime, self.open_once, self.options.allow_random, program.number > 0, self.staged.path,
             program.session, self.keeps_numbers,
         )  # fmt: skip
 
@@ -225,9 +226,9 @@ class Job(ABC):
 
     def names_of_inputs(self) -> list[str]:
         names = list(self.call.names)
-        if self.options["input_names"] is None:
+        if self.options.input_names is None:
             return names
-        given = list(self.options["input_names"])
+        given = list(self.options.input_names)
         if len(given) != len(names):
             raise _core.InvalidInput(
                 f"[export] Expected {len(names)} input_names, one per tensor ({shown(names)}), got {len(given)}."
@@ -240,7 +241,7 @@ class Job(ABC):
             raise _core.InvalidInput(
                 "[export] Expected a model that returns tensors, got none. Return at least one tensor from forward."
             )
-        given = self.options["output_names"]
+        given = self.options.output_names
         if given is None:
             return names
         if len(given) != len(names):
@@ -300,11 +301,11 @@ class Job(ABC):
             for path, value in self.numbers
             if self.suffix == ".onnx"
         ]
-        contract.notes += [*self.options["notes"], *found.notes]
+        contract.notes += [*self.options.notes, *found.notes]
         return contract
 
     def refuse_assumptions(self, contract: Contract) -> None:
-        if not self.options["strict"]:
+        if not self.options.strict:
             return
         reads = [a for a in contract.assumptions if a["kind"] in ("read", "state", "values")]
         if reads:

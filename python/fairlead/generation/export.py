@@ -10,12 +10,12 @@ from typing import Any
 import torch
 
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, __version__
-from fairlead.api import export
+from fairlead.api import export_with
 from fairlead.base.alone import alone
 from fairlead.base.errors import reworded, sentence_of
 from fairlead.exporters.model_settings import exportable
-from fairlead.exporters.onnx import OnnxExporter
-from fairlead.exporters.program import OnnxProgram, external_words
+from fairlead.exporters.onnx import OnnxExporter, options_of
+from fairlead.exporters.program import OnnxProgram
 from fairlead.generation.decoder import plan_decoder
 from fairlead.generation.encoder_decoder import plan_encoder_decoder
 from fairlead.generation.merged import plan_merged
@@ -26,7 +26,6 @@ from fairlead.generation.settings import settings_of
 from fairlead.generation.shortest import shortest_length
 from fairlead.generation.together import check_together
 from fairlead.generation.watch import copied
-from fairlead.options import DEFAULT_OPSET
 from fairlead.runtime import manifest
 
 
@@ -98,21 +97,11 @@ def other_format(exporter: Any, part: PartPlan, paths: Paths) -> Any:
 def exported(exporter: OnnxExporter, part: PartPlan, paths: Paths, shared: SharedWeights) -> OnnxProgram:
     config = exporter.configured(paths.config_of(part.name))
     with in_part(part, paths), exportable(part.module) as notes:
-        result = export(
-            part.module,
-            part.calls,
-            paths.staged_file_of(part.name),
+        options = options_of(
+            config, output_names=part.output_names, notes=notes, shared_weights=shared,
             dynamic_shapes=part.dynamic_shapes if config.dynamic_shapes is None else config.dynamic_shapes,
-            output_names=part.output_names,
-            opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
-            external_data=external_words(config.external_data),
-            verify=config.verify,
-            allow_random=config.allow_random,
-            strict=config.strict,
-            optimize=config.optimize,
-            notes=notes,
-            shared_weights=shared,
-        )
+        )  # fmt: skip
+        result = export_with(options, part.module, part.calls, paths.staged_file_of(part.name))
     return OnnxProgram(result, part.module, list(part.calls[0]))
 
 

@@ -138,8 +138,8 @@ def varies(leaf: int, axis: int, kind: str, name: str, *_: int) -> str:
 
 def dims_to_vary(job) -> tuple[list[list[str]], list[list[tuple]]]:
     """What varies, by leaf: as the user said, else found by running the model at other sizes."""
-    asked = requests(job.call, job.options["dynamic_shapes"])
-    if job.options["dynamic_shapes"] is not None:
+    asked = requests(job.call, job.options.dynamic_shapes)
+    if job.options.dynamic_shapes is not None:
         shapes = []
         for leaf, dims in enumerate(asked):
             shapes.append([varies(leaf, axis, *dim) for axis, dim in enumerate(dims)])
@@ -279,8 +279,8 @@ class ProgramExport:
             model = self.lowered()
             model.add_metadata("fairlead.contract", contract.text(checked=False))
         with self.progress.stage("write", f"writing {self.job.path}"):
-            staged = self.job.staged = model.write(self.job.path, self.options["external_data"])
-        rows = self.verify(staged, contract) if self.options["verify"] else []
+            staged = self.job.staged = model.write(self.job.path, self.options.external_data)
+        rows = self.verify(staged, contract) if self.options.verify else []
         for each in (model, staged):
             each.add_metadata("fairlead.checked", contract.verified)
         if self.job.final:
@@ -319,7 +319,7 @@ class ProgramExport:
         rules: dict = {}
         while True:
             try:
-                return self.core.lower(self.options["opset"])
+                return self.core.lower(self.options.opset)
             except _core.Unsupported as error:
                 more = {op: rule for op, rule in to_take_apart(error).items() if op not in rules}
                 if not more:
@@ -355,7 +355,7 @@ class ProgramExport:
     def rename(self) -> None:
         names = {"input_names": self.core.input_names, "output_names": self.core.output_names}
         for option, default in names.items():
-            given = self.options[option]
+            given = getattr(self.options, option)
             if given is None:
                 continue
             if len(given) != len(default):
@@ -405,7 +405,7 @@ class ProgramExport:
             try:
                 verification = ProgramVerification(
                     self.module(example), [example], core.sizes, list(core.input_names), list(core.output_names),
-                    contract, self.options["tolerance"], self.job.path, allow_random=self.options["allow_random"],
+                    contract, self.options.tolerance, self.job.path, allow_random=self.options.allow_random,
                     staged=staged.path,
                 )  # fmt: skip
                 return verification.run()

@@ -60,7 +60,7 @@ def name_operator(error: Exception, export, program, tensors: list) -> None:
     """The operator that is to blame becomes the last sentence of the error."""
     if export.suffix != ".onnx" or program.built is None:
         return
-    found = first_differing(program, tensors, export.input_names, export.options["opset"])
+    found = first_differing(program, tensors, export.input_names, export.options.opset)
     if found:
         error.facts["first_differing"] = found
         error.args = (f"{error.args[0]} {found}",)

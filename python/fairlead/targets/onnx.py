@@ -38,13 +38,13 @@ class OnnxExport(Job):
             options = self.options
             joined = len(self.experiment.programs) > 1  # then it has bounds of its own
             bounds = [] if joined else self.experiment.bounds(0)
-            model = program.lower(options["opset"], bounds, options["shared_weights"])
+            model = program.lower(options.opset, bounds, options.shared_weights)
             model.add_metadata("fairlead.contract", contract.text(checked=False))
         self.made = {
-            "nodes": model.node_count, "operators": model.operators, "opset": self.options["opset"], "model": model,
+            "nodes": model.node_count, "operators": model.operators, "opset": self.options.opset, "model": model,
         }  # fmt: skip
         with self.progress.stage("write", f"writing {self.path}"):
-            return model.write(self.path, self.options["external_data"], self.options["shared_weights"])
+            return model.write(self.path, self.options.external_data, self.options.shared_weights)
 
     def open(self, path: str) -> OnnxSession:
         return OnnxSession(path)
@@ -63,5 +63,5 @@ class OnnxExport(Job):
             finally:
                 self.discard()
         return ExportResult(
-            path=self.path if self.final else "", timings=self.progress.timings, opset=self.options["opset"], **found
+            path=self.path if self.final else "", timings=self.progress.timings, opset=self.options.opset, **found
         )

@@ -8,10 +8,11 @@ from typing import Any
 from fairlead._core import InvalidInput, Staging
 from fairlead.contract import LARGEST, Contract
 from fairlead.experiment.progress import Progress
+from fairlead.options import Options
 from fairlead.targets.executorch.program import ExecutorchProgram
 from fairlead.targets.executorch.session import ExecutorchSession
-from fairlead.targets.executorch.write import Options, Written, check_backend, write
-from fairlead.targets.pt2.export import ProgramExport
+from fairlead.targets.executorch.write import WriteOptions, Written, check_backend, write
+from fairlead.targets.pt2.export import Pt2Export
 
 DEFAULT_MAX = 128
 
@@ -33,18 +34,18 @@ class StagedFile:
         self.staging.discard()
 
 
-class ExecutorchExport(ProgramExport):
+class ExecutorchExport(Pt2Export):
     suffix = ".pte"
     runtime = "ExecuTorch"
     flat = True
 
     def __init__(
-        self, model: Any, inputs: Any, path: Any, options: dict, progress: Progress, method: str = "auto",
-        export_options: dict | None = None, write_options: Options | None = None,
+        self, model: Any, inputs: Any, path: Any, options: Options, progress: Progress, method: str = "auto",
+        export_options: dict | None = None, write_options: WriteOptions | None = None,
         max_size: int | dict[str, int] = DEFAULT_MAX,
     ):  # fmt: skip
         super().__init__(model, inputs, path, options, progress, method, export_options)
-        self.write_options, self.max_size = write_options or Options(), max_size
+        self.write_options, self.max_size = write_options or WriteOptions(), max_size
 
     def checked_path(self, path: str) -> str:
         check_backend(self.write_options.backend)
@@ -95,6 +96,6 @@ class ExecutorchExport(ProgramExport):
         self.made["model"].keep(self.path if self.final else None)
 
 
-def in_words(written: Written, options: Options) -> str:
+def in_words(written: Written, options: WriteOptions) -> str:
     by = f"{written.delegates} delegates to {options.backend}" if options.backend else "no delegates"
     return f"ExecuTorch plans {written.planned_bytes} bytes of memory for the largest sizes; {by}"

@@ -15,7 +15,7 @@ from fairlead.targets.pt2.torch_export import quiet
 
 
 @dataclass
-class Options:
+class WriteOptions:
     """backend: "xnnpack" delegates what that library can do; None leaves everything to the portable kernels.
 
     alloc_graph_input, alloc_graph_output, alloc_mutable_buffers: whether the file plans memory for them; False leaves
@@ -52,7 +52,7 @@ def check_backend(backend: str | None) -> None:
         raise InvalidInput(f'[export] Expected backend "xnnpack", "cuda", "mlx" or None, got {backend!r}.')
 
 
-def write(program: torch.export.ExportedProgram, file: Any, options: Options) -> Written:
+def write(program: torch.export.ExportedProgram, file: Any, options: WriteOptions) -> Written:
     """Lowers a program and writes it to an open file."""
     check_backend(options.backend)
     with quiet():

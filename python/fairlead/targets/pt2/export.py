@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from fairlead.base.staged import staged_file
 from fairlead.contract import Contract
 from fairlead.experiment.job import Job
 from fairlead.experiment.progress import Progress
-from fairlead.options import DEFAULT_OPSET, check_model, check_path
+from fairlead.options import Options, check_model, check_path, check_tolerance
 from fairlead.targets.pt2 import torch_export
 from fairlead.targets.pt2.rebuild import Recorded, with_arguments
 from fairlead.targets.pt2.session import ProgramSession
@@ -31,11 +32,6 @@ from fairlead.tree.caches.kinds import Kind, kind_of
 from fairlead.tree.caches.register import keep_registered
 
 METHODS = ("auto", "recorded", "torch.export")
-DEFAULTS = {
-    "dynamic_shapes": None, "input_names": None, "output_names": None, "opset": DEFAULT_OPSET, "external_data": "auto",
-    "verify": True, "strict": False, "tolerance": None, "allow_random": False, "max_size": None,
-    "optimize": False, "notes": (), "shared_weights": None,
-}  # fmt: skip
 ONLY_ONNX = ("input_names", "output_names", "opset", "external_data", "shared_weights")
 
 
@@ -93,7 +89,7 @@ class Sink:
             raise self.error
 
 
-class ProgramExport(Job):
+class Pt2Export(Job):
     """`options` are those of fairlead.export; `method` and what torch.export takes come besides."""
 
     suffix = ".pt2"
@@ -105,26 +101,24 @@ class ProgramExport(Job):
     flat = False  # the model's own arguments and results; True: tensors in the order of the contract
 
     def __init__(
-        self, model: Any, inputs: Any, path: Any, options: dict, progress: Progress,
+        self, model: Any, inputs: Any, path: Any, options: Options, progress: Progress,
         method: str = "auto", export_options: dict | None = None,
     ):  # fmt: skip
-        given = [name for name in ONLY_ONNX if options.get(name, DEFAULTS[name]) != DEFAULTS[name]]
+        given = options.given(ONLY_ONNX)
         if given:
             raise InvalidInput(
                 f"[export] Expected {given[0]} for .onnx files only, got it for a {self.suffix} file. Leave it out."
             )
         if method not in METHODS:
             raise InvalidInput(f"[export] Expected method among {', '.join(map(repr, METHODS))}, got {method!r}.")
-        super().__init__(model, inputs, path, DEFAULTS | options | {"optimize": False}, progress)
+        super().__init__(model, inputs, path, replace(options, optimize=False), progress)
         self.method, self.export_options = method, export_options or {}
         self.way = ""  # the method that made the program
         self.attempt: Callable[[list], Any] | None = None  # the last one that failed, with other dimensions
 
     def checked_path(self, path: str) -> str:
         check_model(self.model)
-        tolerance = self.options["tolerance"]
-        if tolerance is not None and not (isinstance(tolerance, (int, float)) and tolerance >= 0):
-            raise InvalidInput(f"[export] Expected a tolerance of 0 or more, or None, got {tolerance!r}.")
+        check_tolerance(self.options.tolerance)
         return check_path(path)
 
     def note_outputs(self, outputs: Any, program: int) -> list:
@@ -186,7 +180,7 @@ class ProgramExport(Job):
     def culprit(self) -> int:
         """The first symbol without which torch.export takes the program."""
         attempt, self.attempt = self.attempt, None
-        if attempt is None or self.options["dynamic_shapes"] is not None or self.options["strict"]:
+        if attempt is None or self.options.dynamic_shapes is not None or self.options.strict:
             return -1
         for number, symbol in enumerate(self.probed.symbols):
             fewer = [
