@@ -23,6 +23,7 @@ ORDER = [
     "tree",
     "symbol",
     "graph",
+    "aten",
     "observe",
     "probe",
     "trace",

@@ -8,9 +8,9 @@
 namespace fairlead {
 namespace {
 
-constexpr int kSettings = 3;      // next to what ran
-constexpr int kPartSettings = 2;  // of a further program, beside its example
-constexpr double kLongest = 6.0;  // seconds, after which far sizes and other values are left out
+constexpr int kSettings = 3;       // next to what ran
+constexpr int kPartSettings = 2;   // of a further program, beside its example
+constexpr double kLongest = 30.0;  // seconds, after which far sizes and other values are left out
 constexpr std::int64_t kLongestSize = 4096;  // of a declared maximum that is run
 // Times the example: of the first symbol, which most often is the batch, and of the others.
 constexpr std::int64_t kFarFirst = 3, kFar = 5;

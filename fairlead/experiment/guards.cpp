@@ -93,6 +93,20 @@ class Looker {
     return answer_at(pool_, program_.guards[step.guard], values) == step.answer;
   }
 
+  [[nodiscard]] ProgramGuard answered(const Step& step) const {
+    ProgramGuard guard = program_.guards[step.guard];
+    guard.outcome = step.answer;
+    return guard;
+  }
+
+  void shorten_way() {
+    std::vector<ProgramGuard> guards;
+    for (const Step& step : flip_.way) guards.push_back(answered(step));
+    std::vector<Step> way;
+    for (const std::size_t k : not_implied(pool_, guards)) way.push_back(flip_.way[k]);
+    flip_.way = std::move(way);
+  }
+
   void look_behind(const GuardPath& path, const std::vector<Step>& before,
                    const std::vector<std::pair<std::size_t, bool>>& way, const Step& step) {
     const ProgramGuard& guard = program_.guards[step.guard];
@@ -110,10 +124,9 @@ class Looker {
       if (of_sizes(program_.guards[g], ignored)) flip_.way.push_back({g, answer});
     }
     flip_.way.push_back({step.guard, !step.answer});
+    shorten_way();
     for (const Step& part : flip_.way) {
-      ProgramGuard asked = program_.guards[part.guard];
-      asked.outcome = part.answer;
-      flip_.key += (flip_.key.empty() ? "" : " and ") + words_of(pool_, asked);
+      flip_.key += (flip_.key.empty() ? "" : " and ") + words_of(pool_, answered(part));
     }
     other_ = {step.guard, !step.answer};
     base_.assign(path.setting.begin(),
@@ -122,10 +135,11 @@ class Looker {
     if (over.size() == 1) look_along(guard, *over.begin(), flip_.way.size() == 1);
     // What was asked before may have to be answered by the other sizes in it.
     if (over.size() == 1 && found_.size() == known) {
-      for (const Step& step : before_) {
+      const SymbolId own = *over.begin();
+      for (const Step& earlier : before_) {
         std::set<SymbolId> too;
-        (void)of_sizes(program_.guards[step.guard], too);
-        if (too.contains(*over.begin())) over.insert(too.begin(), too.end());
+        (void)of_sizes(program_.guards[earlier.guard], too);
+        if (too.contains(own)) over.insert(too.begin(), too.end());
       }
     }
     if (over.size() > 1) look_across(guard, over);
@@ -248,7 +262,7 @@ class Looker {
   }
 
   const Program& program_;
-  const ExprPool& pool_;
+  ExprPool& pool_;
   const std::vector<SymbolRange>& symbols_;
   std::vector<std::int64_t> base_;
   std::vector<Step> before_;

@@ -238,10 +238,12 @@ class Lab {
   std::vector<std::unique_ptr<Row>> rows_;
   std::set<std::tuple<ProgramId, std::vector<Place>, Side>> looked_beyond_;
   std::set<std::pair<ProgramId, std::string>> looked_aside_;
-  std::vector<std::string> unknown_;  // of the user's largest sizes
+  std::vector<std::string> unknown_;                // of the user's largest sizes
+  std::map<std::string, std::int64_t> ran_beyond_;  // the user's largest size
   bool followed_ = false;
-  double clock_ = 0;    // seconds that steps took
-  double seconds_ = 0;  // the last of them
+  std::int64_t recorded_ = 0;  // operators, of the runs that questions led to
+  double clock_ = 0;           // seconds that steps took
+  double seconds_ = 0;         // the last of them
   Answer answer_;
   std::coroutine_handle<> waiting_ = nullptr;
   std::optional<Task<void>> task_;

@@ -16,16 +16,23 @@ namespace fairlead {
 namespace {
 
 constexpr int kRounds = 6;  // what is learnt on the other side may ask further questions
-constexpr std::size_t kMostTried = 48;        // questions of one program
-constexpr double kMostSeconds = 6.0;          // for them
+constexpr std::size_t kMostTried = 48;  // questions of one program
+// What may be tried is counted in recorded operators, some 15 microseconds each: an export learns
+// the same on a busy machine. The clock only ends what hangs.
+constexpr std::int64_t kMostOperators = 400'000;
+constexpr double kMostSeconds = 60.0;
 constexpr std::int64_t kFarVolume = 1 << 18;  // elements of the inputs of a far run
-constexpr double kFarSeconds = 2.0;
-constexpr double kQuick = 0.03;  // seconds of a run that is worth a few more beside it
+constexpr std::int64_t kFarOperators = 100'000, kFarKnown = 6'000;  // without fitted integers
+constexpr double kFarSeconds = 20.0;
+constexpr std::int64_t kQuick = 1'500;  // operators of a run that is worth a few more beside it
 constexpr std::int64_t kLargestTrial = 1 << 26;  // elements of the inputs
 
 using Once = std::tuple<std::string, int, Setting>;
 
 Once once_of(const Questions::Other& other) { return {other.key, other.symbol, other.setting}; }
+
+// A run costs its operators, and something in any case.
+std::int64_t cost_of(const Built& built) { return built.operators + 100; }
 
 }  // namespace
 
@@ -39,6 +46,10 @@ Ask Lab::ask_about(const Row& row) const {
 
 Task<void> Lab::settle_questions(Row& row) {
   const double start = clock_;
+  const std::int64_t begun = recorded_;
+  const auto late = [&] {
+    return recorded_ - begun > kMostOperators || clock_ - start > kMostSeconds;
+  };
   std::set<Once> asked;
   const bool far = co_await go_far(row);
   if (far) co_await build(row);
@@ -46,8 +57,8 @@ Task<void> Lab::settle_questions(Row& row) {
     bool learnt = false;
     const Questions questions = co_await ask<Questions>(ask_about(row));
     for (const Questions::Other& other : questions.others) {
-      const bool late = asked.size() >= kMostTried || clock_ - start > kMostSeconds;
-      if (late || asked.contains(once_of(other)) || row.required.contains(other.key)) continue;
+      if (asked.size() >= kMostTried || late()) continue;
+      if (asked.contains(once_of(other)) || row.required.contains(other.key)) continue;
       asked.insert(once_of(other));
       const bool more = co_await settle(
           row, other, row.built.questions.at(static_cast<std::size_t>(other.question)));
@@ -56,7 +67,7 @@ Task<void> Lab::settle_questions(Row& row) {
     const std::vector<Setting> thin = row.built.thin;
     for (const Setting& setting : thin) {
       const Once once{"", -1, setting};
-      if (setting.size() != row.probed->symbols.size() || clock_ - start > kMostSeconds) continue;
+      if (setting.size() != row.probed->symbols.size() || late()) continue;
       if (!asked.insert(once).second) continue;
       const bool more = co_await go_around(row, setting);
       learnt = more || learnt;
@@ -101,13 +112,15 @@ Task<void> Lab::settle_questions(Row& row) {
 // left to the checks.
 Task<bool> Lab::go_far(Row& row) {
   const double start = clock_;
+  const std::int64_t begun = recorded_;
   const std::size_t before = row.crossed.size();
-  const bool fitted = row.built.fitted;
+  const std::int64_t most = row.built.fitted ? kFarOperators : kFarKnown;
   const std::vector<Setting> settings = far_settings(*row.probed, 11);
   for (const Setting& setting : settings) {
     Sizes sizes = sizes_at(*row.probed, setting);
     if (elements(sizes) > kFarVolume) continue;
-    if (clock_ - start > (fitted ? kFarSeconds : kFarSeconds / 20)) break;
+    if (recorded_ - begun > most || clock_ - start > kFarSeconds) break;
+    recorded_ += cost_of(row.built);
     const Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run, true);
     if (ran.run >= 0) row.crossed.push_back({ran.run, setting});
   }
@@ -127,10 +140,10 @@ Task<bool> Lab::settle(Row& row, Questions::Other other, Built::Question questio
     co_return false;
   }
   const Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run, true);
-  const bool quick = seconds_ < kQuick;
+  recorded_ += cost_of(row.built);
   if (ran.run >= 0) {
     row.crossed.push_back({ran.run, other.setting});
-    if (quick && !ours) co_await go_further(row, other);
+    if (row.built.operators < kQuick && !ours) co_await go_further(row, other);
     co_return true;
   }
   if (ours) co_return false;
@@ -175,6 +188,7 @@ Task<void> Lab::go_beside(Row& row, Setting setting, std::size_t k,
     Sizes tried = sizes_at(*row.probed, there);
     if (elements(tried) > kFarVolume) continue;
     const Ran ran = co_await run_at(row, std::move(tried), row.probed->runs[0].run, true);
+    recorded_ += cost_of(row.built);
     if (ran.run >= 0) row.crossed.push_back({ran.run, there});
   }
 }

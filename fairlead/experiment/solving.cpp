@@ -121,6 +121,7 @@ bool Lab::went_too_far(const Row& row) {
           if (text_at(*row.probed, {leaf, axis}) != name || asked.max <= most) continue;
           if (request_.calls.front()[leaf][axis] > most) continue;  // which is refused
           asked.max = most;
+          ran_beyond_[name] = *std::upper_bound(symbol.tried.begin(), symbol.tried.end(), most);
           learnt = true;
         }
       }
@@ -136,7 +137,9 @@ void Lab::limit_sizes(Row& row) {
                                    [&](const ProbedSymbol& s) { return s.name == name; });
     if (known) {
       (void)limit_symbol(*row.probed, name, most);
-    } else if (row.id == 0) {  // a size may be fixed in a further program
+    } else if (const auto it = ran_beyond_.find(name); it != ran_beyond_.end()) {
+      refuse_largest(name, it->second, most);  // too few sizes are left to learn it from
+    } else if (row.id == 0) {                  // a size may be fixed in a further program
       unknown.push_back(name);
     }
   }

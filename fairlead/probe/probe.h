@@ -126,6 +126,9 @@ struct ProbeResult {
 // The same, which stops where a trial does; both have to outlive it.
 [[nodiscard]] Task<ProbeResult> probing(const ProbeRequest& request, const AskTrial& trial);
 
+// Throws Error(kInvalidInput): the user's largest size is less than one that ran.
+[[noreturn]] void refuse_largest(std::string_view name, std::int64_t least, std::int64_t most);
+
 // Bounds a symbol after the fact: no setting for checking goes beyond `most`. False where no symbol
 // has this name. Throws Error(kInvalidInput) where it ran at a larger size already.
 [[nodiscard]] bool limit_symbol(ProbeResult& result, std::string_view name, std::int64_t most);

@@ -102,16 +102,18 @@ void lighten(const ProbeResult& result, const std::vector<std::set<std::int64_t>
 
 }  // namespace
 
+void refuse_largest(std::string_view name, std::int64_t least, std::int64_t most) {
+  throw Error(ErrorCode::kInvalidInput,
+              "[export] Expected a largest size of " + std::string(name) + " of at least " +
+                  std::to_string(least) + ", at which the model ran, got " + std::to_string(most) +
+                  ". Fix the dimension where it is always smaller.");
+}
+
 bool limit_symbol(ProbeResult& result, std::string_view name, std::int64_t most) {
   for (ProbedSymbol& symbol : result.symbols) {
     if (symbol.name != name) continue;
     const std::int64_t least = *std::max_element(symbol.tried.begin(), symbol.tried.end());
-    if (most < least) {
-      throw Error(ErrorCode::kInvalidInput,
-                  "[export] Expected a largest size of " + symbol.name + " of at least " +
-                      std::to_string(least) + ", at which the model ran, got " +
-                      std::to_string(most) + ". Fix the dimension where it is always smaller.");
-    }
+    if (most < least) refuse_largest(name, least, most);
     symbol.max = std::min(symbol.max, most);
     return true;
   }

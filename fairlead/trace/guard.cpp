@@ -1,6 +1,9 @@
 // Answers of guards, and what they are as expressions and as words.
 #include "fairlead/trace/guard.h"
 
+#include <algorithm>
+#include <map>
+
 #include "fairlead/base/error.h"
 
 namespace fairlead {
@@ -25,6 +28,37 @@ Compare opposite(Compare compare) {
       break;
   }
   return compare;
+}
+
+// form >= number, or form <= number
+struct Bound {
+  Expr form;
+  bool lower;
+  std::int64_t number;
+};
+
+// What a guard that holds says about what stands in it beside a number; nullopt for equalities.
+std::optional<Bound> bound_of(ExprPool& pool, const ProgramGuard& guard) {
+  if (guard.right == nullptr || pool.is_real(guard.left) || pool.is_real(guard.right)) {
+    return std::nullopt;
+  }
+  const Compare held = guard.outcome ? guard.compare : opposite(guard.compare);
+  const bool less = held == Compare::kLess || held == Compare::kLessEqual;
+  const bool more = held == Compare::kGreater || held == Compare::kGreaterEqual;
+  if (!less && !more) return std::nullopt;
+  const bool strict = held == Compare::kLess || held == Compare::kGreater;
+  try {
+    const Expr difference = pool.sub(guard.left, guard.right);
+    std::int64_t number = 0;
+    if (difference->kind == ExprKind::kAdd && is_const(difference->args.back())) {
+      number = difference->args.back()->value;
+    }
+    const Expr form = pool.sub(difference, pool.constant(number));
+    // form + number >= 0, or <= 0, or by one more
+    return Bound{form, more, -number + (strict ? (more ? 1 : -1) : 0)};
+  } catch (const Error&) {  // an overflow
+    return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -67,6 +101,36 @@ std::string words_of(const ExprPool& pool, const ProgramGuard& guard) {
   const Compare held = guard.outcome ? guard.compare : opposite(guard.compare);
   return pool.to_string(guard.left) + kSigns[static_cast<std::size_t>(held)] +
          pool.to_string(guard.right);
+}
+
+std::vector<std::size_t> not_implied(ExprPool& pool, const std::vector<ProgramGuard>& guards) {
+  std::vector<std::optional<Bound>> bounds;
+  std::map<std::pair<Expr, bool>, std::int64_t> tightest;
+  for (const ProgramGuard& guard : guards) {
+    bounds.push_back(bound_of(pool, guard));
+    if (!bounds.back()) continue;
+    const Bound& b = *bounds.back();
+    const auto [it, fresh] = tightest.try_emplace({b.form, b.lower}, b.number);
+    if (!fresh)
+      it->second = b.lower ? std::max(it->second, b.number) : std::min(it->second, b.number);
+  }
+  std::vector<std::size_t> kept;
+  for (std::size_t k = 0; k < guards.size(); ++k) {
+    const bool last = k + 1 == guards.size();
+    if (bounds[k] && !last) {
+      const auto it = tightest.find({bounds[k]->form, bounds[k]->lower});
+      if (it == tightest.end() || it->second != bounds[k]->number) continue;
+      // The same again is said once, by the last guard where it says it.
+      const std::optional<Bound>& end = bounds.back();
+      if (end && end->form == bounds[k]->form && end->lower == bounds[k]->lower &&
+          end->number == bounds[k]->number) {
+        continue;
+      }
+      tightest.erase(it);
+    }
+    kept.push_back(k);
+  }
+  return kept;
 }
 
 }  // namespace fairlead

@@ -34,4 +34,9 @@ struct ProgramGuard {
 // "n < m", as it held: the opposite comparison where the answer was no.
 [[nodiscard]] std::string words_of(const ExprPool& pool, const ProgramGuard& guard);
 
+// Which of these guards, all held at once, the others do not imply: of n >= 4 and n - 4 >= 4 the
+// last. The last guard is always among them, and stays the last.
+[[nodiscard]] std::vector<std::size_t> not_implied(ExprPool& pool,
+                                                   const std::vector<ProgramGuard>& guards);
+
 }  // namespace fairlead

@@ -8,9 +8,9 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "fairlead/aten/shapes.h"
 #include "fairlead/base/error.h"
 #include "fairlead/trace/program_impl.h"
-#include "fairlead/trace/size_hints.h"
 
 namespace fairlead {
 
@@ -209,7 +209,11 @@ void ProgramBuilder::add_write(Node node, const std::vector<RunValue>& written) 
 void ProgramBuilder::add_results(const OpRecord& record, Node node) {
   for (const Arg& arg : node.args) add_int_hints(arg);
   for (const Expr e : size_hints(pool(), graph(), node)) hints_.insert(hints_.begin(), e);
-  const std::vector<Expr> known = known_shape(pool(), graph(), node);
+  std::size_t count = 0;
+  for (std::uint32_t k = 0; k < record.result_count; ++k) {
+    if (run_.items[record.results + k].kind != ItemKind::kList) ++count;
+  }
+  const ResultShapes known = result_shapes(pool(), graph(), node, count);
   std::vector<RunValue> made;
   for (std::uint32_t k = 0; k < record.result_count; ++k) {
     const Item& item = run_.items[record.results + k];
@@ -222,7 +226,9 @@ void ProgramBuilder::add_results(const OpRecord& record, Node node) {
     const RunValue v = static_cast<RunValue>(item.i);
     const auto data = data_size(graph(), node, made.size());
     node.outputs.push_back(graph().add_value(run_.values[v].dtype, {}));
-    set_shape(node.outputs.back(), v, data ? &*data : nullptr, known);
+    const std::size_t number = made.size();
+    set_shape(node.outputs.back(), v, data ? &*data : nullptr,
+              number < known.size() ? known[number] : std::vector<Expr>{});
     made.push_back(v);
   }
   add_count_guard(node, made.size());

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "fairlead/aten/shapes.h"
 #include "fairlead/graph/places.h"
 #include "fairlead/trace/data_sizes.h"
-#include "fairlead/trace/size_hints.h"
 #include "graphs.h"
 
 using namespace fairlead;
@@ -42,6 +42,20 @@ std::string hint_texts(const std::string& call) {
   return text;
 }
 
+// "[2, n//2] [2, m]": of every result that the rule knows
+std::string shape_texts(const std::string& call, std::size_t count = 1) {
+  Graph g = parse_graph(kHead + "%9: float32[] = " + call + "\n");
+  std::string text;
+  for (const auto& shape : result_shapes(*g.pool, g, g.nodes[0], count)) {
+    std::string sizes;
+    for (const Expr e : shape) {
+      sizes += (sizes.empty() ? "" : ", ") + (e == nullptr ? "?" : g.pool->to_string(e));
+    }
+    text += (text.empty() ? "[" : " [") + sizes + "]";
+  }
+  return text;
+}
+
 }  // namespace
 
 TEST_CASE("an index by masks has one size that data decides") {
@@ -73,24 +87,42 @@ TEST_CASE("operators that count have their axis") {
 }
 
 TEST_CASE("convolutions know their sizes") {
-  CHECK(hint_texts(
+  CHECK(shape_texts(
             "aten.convolution.default(%0, %4, None, [2, 1], [1, 0], [1, 2], False, [0, 0], 1)") ==
-        "ceildiv(n, 2) | m - 8");
-  CHECK(hint_texts(
-            "aten.convolution.default(%0, %4, None, [2, 1], [1, 0], [1, 2], True, [1, 0], 1)") ==
-        "2*n | m + 8");
+        "[2, 8, ceildiv(n, 2), m - 8]");
+  CHECK(shape_texts(
+            "aten.convolution.default(%0, %4, None, [2, 1], [1, 0], [1, 2], True, [1, 0], 2)") ==
+        "[2, 6, 2*n, m + 8]");
 }
 
 TEST_CASE("pools know their sizes") {
-  CHECK(hint_texts(
+  CHECK(shape_texts(
             "aten.max_pool2d_with_indices.default(%0, [3, 2], [2, 2], [1, 0], [1, 1], False)") ==
-        "ceildiv(n, 2) | m//2");
-  CHECK(hint_texts("aten.max_pool2d_with_indices.default(%0, [2], [], [0], [1], True)") ==
-        "ceildiv(n, 2) | ceildiv(m, 2)");
-  CHECK(hint_texts("aten.avg_pool2d.default(%0, [2, 2], [], [0, 0], False, True, None)") ==
-        "n//2 | m//2");
-  CHECK(hint_texts("aten.avg_pool1d.default(%0, [4], [2], [1], False, True)") == "m//2");
-  CHECK(hint_texts("aten.adaptive_avg_pool2d.default(%0, [2, 2])") == "");
+        "[2, 3, ceildiv(n, 2), m//2] [2, 3, ceildiv(n, 2), m//2]");
+  CHECK(shape_texts("aten.avg_pool2d.default(%0, [2, 2], [], [0, 0], True, True, None)", 1)
+            .starts_with("[2, 3, ceildiv(n, 2), ceildiv(m, 2)]"));
+  CHECK(shape_texts("aten.avg_pool1d.default(%0, [4], [2], [1], False, True)")
+            .starts_with("[2, 3, n, m//2]"));
+  CHECK(shape_texts("aten.adaptive_avg_pool2d.default(%0, [2, n])").starts_with("[2, 3, 2, n]"));
+}
+
+TEST_CASE("sizes that are equal in every run are told apart by their places") {
+  CHECK(shape_texts("aten.new_ones.default(%0, [n, m])") == "[n, m]");
+  CHECK(shape_texts("aten.mul.Tensor(%3, %0)") == "[2, 3, n, m]");
+  CHECK(shape_texts("aten.add.Tensor(%1, %2)") == "[5]");  // n is 1 or 5 there
+  CHECK(shape_texts("aten.permute.default(%0, [3, 0, 2, -3])") == "[m, 2, n, 3]");
+  CHECK(shape_texts("aten.sum.dim_IntList(%0, [-2], True, None)") == "[2, 3, 1, m]");
+  CHECK(shape_texts("aten.max.dim(%0, 3, False)") == "[2, 3, n] [2, 3, n]");
+  CHECK(shape_texts("aten.unsqueeze.default(%3, -1)") == "[n, m, 1]");
+  CHECK(shape_texts("aten.select.int(%0, 2, 0)") == "[2, 3, m]");
+  CHECK(shape_texts("aten.split.Tensor(%3, 4, 1)", 3) == "[n, 4] [n, 4] [n, m - 8]");
+  CHECK(shape_texts("aten.stack.default([%1, %1, %1], -1)") == "[n, 3]");
+  CHECK(shape_texts("aten.matmul.default(%0, %3)") == "[2, 3, n, m]");
+  CHECK(shape_texts("aten.expand.default(%1, [m, -1])") == "[m, n]");
+  CHECK(shape_texts("aten.view.default(%0, [m, -1])") == "[m, 6*n]");
+  CHECK(shape_texts("aten.upsample_nearest2d.vec(%0, None, [1.5, 2.0])") ==
+        "[2, 3, floor(n*1.5), 2*m] [2, 3, floor(n*1.5), 2*m]");
+  CHECK(shape_texts("aten.nonzero.default(%1)") == "");
 }
 
 TEST_CASE("views know the lengths they cut") {
@@ -98,9 +130,9 @@ TEST_CASE("views know the lengths they cut") {
   CHECK(hint_texts("aten.slice.Tensor(%0, -1, None, -1, 1)") == "m - 1 | m");
   CHECK(hint_texts("aten.slice.Tensor(%0, 2, -3, n, 1)") == "min(n, 3)");
   CHECK(hint_texts("aten.slice.Tensor(%0, 2, 0, m, 1)") == "min(n, m) | m | n");
-  CHECK(hint_texts("aten.diagonal.default(%0, 1, 2, 3)") == "min(n, m - 1)");
-  CHECK(hint_texts("aten.diagonal.default(%0, -2, -2, -1)") == "min(m, n - 2)");
-  CHECK(hint_texts("aten.unfold.default(%0, 2, 4, 3)") == "ceildiv(n, 3) - 1");
+  CHECK(shape_texts("aten.diagonal.default(%0, 1, 2, 3)") == "[2, 3, min(n, m - 1)]");
+  CHECK(shape_texts("aten.diagonal.default(%0, -2, -2, -1)") == "[2, 3, min(m, n - 2)]");
+  CHECK(shape_texts("aten.unfold.default(%0, 2, 4, 3)") == "[2, 3, ceildiv(n, 3) - 1, m, 4]");
 }
 
 TEST_CASE("a slice is cut to its dimension at every size") {

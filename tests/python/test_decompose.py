@@ -13,8 +13,6 @@ from fairlead.exporters.utils import (
 )
 from untouched import model_state
 
-import fairlead
-
 
 def prompt() -> dict:
     return {"input_ids": ids(2, 5), "attention_mask": torch.ones(2, 5, dtype=torch.long)}
@@ -75,13 +73,6 @@ def test_an_encoder_decoder_has_its_encoder():
     assert decode["encoder_outputs.last_hidden_state"] == (2, 5, 32)
 
 
-@pytest.mark.xfail(
-    transformers.__version__.startswith("4.51"),
-    reason="its LLaVA makes a mask of its own from the image tokens: the language model's mask and past are not tied, "
-    "and the export is refused: ONNX Runtime FAIL: Attempting to broadcast an axis by a dimension other than 1",
-    raises=fairlead.Discrepancy,
-    strict=True,
-)
 def test_a_vision_language_model_has_every_part():
     model, inputs = llava()
     assert is_multimodal(model)

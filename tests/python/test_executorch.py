@@ -84,8 +84,11 @@ def test_a_model_runs_in_the_runtime(make, backend, dynamic, tmp_path):
     assert max(row["scaled"] for row in result.discrepancies) < 1e-4
     assert os.listdir(tmp_path) == ["model.pte"]
     assert bool(result.contract.symbols) == dynamic
+    # Asked for 32 rows, ExecuTorch plans memory for 15 of Whisper's ("Attempted to resize a bounded tensor with a
+    # maximum capacity of 14400 elements"). The check at 32 finds it, and the contract ends at the sizes that ran.
+    most = 5 if dynamic and make is whisper_encoder else 32
     for symbol in result.contract.symbols:
-        assert symbol["max"] <= 32  # less where the model was found to end earlier
+        assert symbol["max"] == most
     note = next(n for n in result.contract.notes if n.startswith("ExecuTorch plans"))
     assert ("no delegates" in note) == (backend is None)
     outputs = result.model(**inputs)

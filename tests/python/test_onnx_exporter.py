@@ -267,7 +267,8 @@ def test_attention_that_can_be_exported_is_left_alone():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         program = OnnxExporter().export(model, inputs, config=OnnxConfig(dynamic=True))
-    assert program.contract.notes == []
+    # Before 5.0 its position table ends at 512, which the checks meet.
+    assert [note for note in program.contract.notes if not note.startswith("eager itself refuses")] == []
 
 
 # ---- preparing --------------------------------------------------------------------------------------

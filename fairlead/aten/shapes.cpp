@@ -1,0 +1,123 @@
+#include "fairlead/aten/shapes.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "fairlead/aten/shape_call.h"
+
+namespace fairlead {
+
+std::optional<std::int64_t> ShapeCall::fixed(std::size_t k) const {
+  if (!has(k)) return std::nullopt;
+  const Arg* arg = &node.args[k];
+  if (arg->kind == ArgKind::kList && arg->items.size() == 1) arg = &arg->items[0];
+  if (arg->kind != ArgKind::kInt || !is_const(arg->expr)) return std::nullopt;
+  return arg->expr->value;
+}
+
+std::optional<std::size_t> ShapeCall::axis(std::size_t k, std::size_t rank) const {
+  const auto place = fixed(k);
+  const auto most = static_cast<std::int64_t>(rank);
+  if (!place || *place < -most || *place >= most) return std::nullopt;
+  return static_cast<std::size_t>(*place < 0 ? *place + most : *place);
+}
+
+std::optional<std::vector<std::size_t>> ShapeCall::axes(std::size_t k, std::size_t rank) const {
+  std::vector<std::size_t> found;
+  if (!has(k) || (node.args[k].kind == ArgKind::kList && node.args[k].items.empty())) {
+    for (std::size_t axis = 0; axis < rank; ++axis) found.push_back(axis);
+    return found;
+  }
+  if (node.args[k].kind != ArgKind::kList) {
+    if (rank == 0) return found;  // the only axis of a number
+    const auto one = axis(k, rank);
+    if (!one) return std::nullopt;
+    return std::vector{*one};
+  }
+  for (const Arg& item : node.args[k].items) {
+    const auto most = static_cast<std::int64_t>(rank);
+    if (item.kind != ArgKind::kInt || !is_const(item.expr)) return std::nullopt;
+    const std::int64_t place = item.expr->value;
+    if (rank == 0) continue;
+    if (place < -most || place >= most) return std::nullopt;
+    found.push_back(static_cast<std::size_t>(place < 0 ? place + most : place));
+  }
+  return found;
+}
+
+std::optional<std::vector<Expr>> ShapeCall::sizes(std::size_t k) const {
+  if (!has(k) || node.args[k].kind != ArgKind::kList) return std::nullopt;
+  std::vector<Expr> found;
+  for (const Arg& item : node.args[k].items) {
+    if (item.kind != ArgKind::kInt) return std::nullopt;
+    found.push_back(item.expr);
+  }
+  return found;
+}
+
+std::vector<Expr> list_of(const Shape& shape) { return {shape.begin(), shape.end()}; }
+
+std::vector<Expr> broadcast(ExprPool& pool, const std::vector<Expr>& a,
+                            const std::vector<Expr>& b) {
+  std::vector<Expr> joined(std::max(a.size(), b.size()));
+  for (std::size_t k = 1; k <= joined.size(); ++k) {
+    const Expr x = k <= a.size() ? a[a.size() - k] : pool.constant(1);
+    const Expr y = k <= b.size() ? b[b.size() - k] : pool.constant(1);
+    Expr& size = joined[joined.size() - k];
+    if (x == nullptr || y == nullptr) {
+      size = nullptr;
+    } else if (x == y || is_const(y, 1)) {
+      size = x;
+    } else if (is_const(x, 1) || is_const(y)) {
+      size = y;
+    } else {
+      size = is_const(x) ? x : nullptr;
+    }
+  }
+  return joined;
+}
+
+namespace {
+
+ResultShapes broadcast_all(const ShapeCall& call) {
+  std::vector<Expr> joined;
+  for (std::size_t k = 0; k < call.node.args.size(); ++k) {
+    if (call.is_value(k)) joined = broadcast(call.pool, joined, list_of(call.shape(k)));
+  }
+  return {joined};
+}
+
+const ShapeRow* row_of(std::string_view op) {
+  static const auto* rows = [] {
+    auto* found = new std::unordered_map<std::string_view, const ShapeRow*>;
+    for (const auto& family : {given_shapes(), place_shapes(), product_shapes(), reduced_shapes(),
+                               same_shapes(), window_shapes()}) {
+      for (const ShapeRow& row : family) found->emplace(row.op, &row);
+    }
+    return found;
+  }();
+  const auto it = rows->find(op);
+  return it == rows->end() ? nullptr : it->second;
+}
+
+bool is_pointwise(std::string_view op) {
+  static const auto* names = new std::unordered_set<std::string_view>(pointwise_operators().begin(),
+                                                                      pointwise_operators().end());
+  if (!op.starts_with("aten.")) return false;
+  op.remove_prefix(5);
+  return names->contains(op.substr(0, op.find('.')));
+}
+
+}  // namespace
+
+ResultShapes result_shapes(ExprPool& pool, const Graph& graph, const Node& node,
+                           std::size_t count) {
+  const ShapeCall call{pool, graph, node, count};
+  if (const ShapeRow* row = row_of(node.op)) return row->rule(call);
+  if (is_pointwise(node.op)) return broadcast_all(call);
+  return {};
+}
+
+}  // namespace fairlead
