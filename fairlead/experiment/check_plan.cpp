@@ -22,8 +22,8 @@ constexpr std::int64_t kRound = 8;  // kernels and models that pad take other wa
 constexpr Effort kTiny{8, 3, 24, 1 << 15};  // runs cost next to nothing
 constexpr Effort kSmall{8, 3, 8, 1 << 15};
 constexpr Effort kMedium{2, 2, 2, 1 << 14};  // a forward pass of some hundredths of a second
-constexpr Effort kLarge{1, 2, 0,
-                        0};  // weights are read at memory speed: three runs beside the example
+// Weights are read at memory speed: three passes, with the one that was recorded.
+constexpr Effort kLarge{0, 1, 0, 0};
 constexpr std::int64_t kMediumBytes = 16 << 20, kLargeBytes = 200 << 20;
 constexpr std::int64_t kSmallOperators = 60, kMediumOperators = 600;
 constexpr std::int64_t kMediumInputs = 300, kLargeInputs = 2000;  // each is made, and bound by name
@@ -57,6 +57,8 @@ CheckPlan::CheckPlan(const ProbeResult& probed, CheckRequest request)
     check.number = number;
     waiting_.push_back(std::move(check));
   }
+  // At least one call beside the example is compared, with other values where sizes are fixed.
+  if (probed_.symbols.empty()) request_.effort.values = std::max(request_.effort.values, 1);
   for (int number = 0; number < request_.effort.values; ++number) {
     Check check;
     check.kind = Check::Kind::kValues;
@@ -69,7 +71,10 @@ CheckPlan::CheckPlan(const ProbeResult& probed, CheckRequest request)
     add_sizes(values, seed, far);
     seed += 1000;
   };
-  for (const auto& values : unseen_settings(probed_, 2 * kSettings)) add(values, false);
+  auto near = unseen_settings(probed_, 2 * kSettings);
+  // Alone, sizes of 1 would say little.
+  if (request_.effort.near == 1 && near.size() > 1) std::swap(near[0], near[1]);
+  for (const auto& values : near) add(values, false);
   base_ = request_.example;
   if (base_.empty() && !probed_.runs.empty()) base_ = probed_.runs[0].values;
   if (!base_.empty()) {

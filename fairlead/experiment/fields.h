@@ -64,8 +64,8 @@ FAIRLEAD_FIELDS(Request, FAIRLEAD_FIELD(leaves), FAIRLEAD_FIELD(empty), FAIRLEAD
                 FAIRLEAD_FIELD(several), FAIRLEAD_FIELD(cache), FAIRLEAD_FIELD(plain));
 FAIRLEAD_FIELDS(Input, FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(sizes), FAIRLEAD_FIELD(number));
 FAIRLEAD_FIELDS(Open, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(parent), FAIRLEAD_FIELD(input), FAIRLEAD_FIELD(plain), FAIRLEAD_FIELD(forgets));
-FAIRLEAD_FIELDS(RunModel, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(input), FAIRLEAD_FIELD(reference), FAIRLEAD_FIELD(cheap),
-                FAIRLEAD_FIELD(heavy));
+FAIRLEAD_FIELDS(RunModel, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(input), FAIRLEAD_FIELD(reference),
+                FAIRLEAD_FIELD(heavy), FAIRLEAD_FIELD(spare));
 constexpr auto fields(const RunPlain*) { return std::make_tuple(); }
 FAIRLEAD_FIELDS(NextCall, FAIRLEAD_FIELD(program));
 FAIRLEAD_FIELDS(Build, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(runs), FAIRLEAD_FIELD(values), FAIRLEAD_FIELD(kept));

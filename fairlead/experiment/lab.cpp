@@ -6,7 +6,8 @@
 namespace fairlead {
 namespace {
 
-constexpr std::int64_t kHeavy = 1 << 18;  // elements of the inputs of a run that is worth saving
+// Elements of the inputs of a run that is worth saving: many, or so many times the example's.
+constexpr std::int64_t kHeavy = 1 << 18, kHeavyTimes = 8;
 
 }  // namespace
 
@@ -115,13 +116,17 @@ std::vector<ProgramId> Lab::programs() const {
   return found;
 }
 
-Task<Ran> Lab::run(Row& row, Input input, int reference, bool cheap) {
+bool Lab::is_heavy(const Row& row, const Sizes& sizes) {
+  return elements(sizes) > std::min(kHeavy, kHeavyTimes * elements(row.example));
+}
+
+Task<Ran> Lab::run(Row& row, Input input, int reference, bool spare) {
   RunModel asked;
   asked.program = row.id;
   asked.input = std::move(input);
   asked.reference = reference;
-  asked.cheap = cheap;
-  asked.heavy = elements(asked.input.sizes) > kHeavy;
+  asked.heavy = is_heavy(row, asked.input.sizes);
+  asked.spare = spare && asked.heavy;
   Ran ran = co_await ask<Ran>(std::move(asked));
   if (ran.problem.number >= 0) {
     Trouble trouble;
@@ -136,7 +141,7 @@ Task<Ran> Lab::run(Row& row, Input input, int reference, bool cheap) {
 }
 
 // What was run once is not run again.
-Task<Ran> Lab::run_at(Row& row, Sizes sizes, int reference, bool cheap) {
+Task<Ran> Lab::run_at(Row& row, Sizes sizes, int reference, bool spare) {
   const auto known = row.answers.find({reference, sizes});
   if (known != row.answers.end()) {
     seconds_ = 0;
@@ -144,8 +149,8 @@ Task<Ran> Lab::run_at(Row& row, Sizes sizes, int reference, bool cheap) {
   }
   Input input;
   input.sizes = sizes;
-  const Ran ran = co_await run(row, std::move(input), reference, cheap);
-  row.answers[{reference, std::move(sizes)}] = ran;
+  const Ran ran = co_await run(row, std::move(input), reference, spare);
+  if (!ran.absent) row.answers[{reference, std::move(sizes)}] = ran;
   co_return ran;
 }
 

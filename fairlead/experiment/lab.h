@@ -136,8 +136,10 @@ class Lab {
   };
   template <typename A>
   Task<A> ask(Step step);
-  Task<Ran> run(Row& row, Input input, int reference, bool cheap = false);
-  Task<Ran> run_at(Row& row, Sizes sizes, int reference, bool cheap = false);
+  [[nodiscard]] static bool is_heavy(const Row& row, const Sizes& sizes);
+  // spare: nothing comes of it (absent) where it is heavy and needs the weights.
+  Task<Ran> run(Row& row, Input input, int reference, bool spare = false);
+  Task<Ran> run_at(Row& row, Sizes sizes, int reference, bool spare = false);
   Task<Ran> run_call(Row& row, Input input, int reference);
   Task<std::optional<Evidence>> parting(Row& row, Sizes sizes);
   Task<std::optional<Evidence>> parting_of(Row& row, Input input);

@@ -22,7 +22,9 @@ constexpr std::size_t kMostTried = 48;  // questions of one program
 constexpr std::int64_t kMostOperators = 400'000;
 constexpr double kMostSeconds = 60.0;
 constexpr std::int64_t kFarVolume = 1 << 18;  // elements of the inputs of a far run
-constexpr std::int64_t kFarOperators = 100'000, kFarKnown = 6'000;  // without fitted integers
+constexpr std::int64_t kFarOperators = 100'000;
+// Where no integer was fitted, a few runs look for what went where no memory is kept.
+constexpr std::int64_t kKnownOperators = 1'500, kKnownVolume = 1 << 12;
 constexpr double kFarSeconds = 20.0;
 constexpr std::int64_t kQuick = 1'500;  // operators of a run that is worth a few more beside it
 constexpr std::int64_t kLargestTrial = 1 << 26;  // elements of the inputs
@@ -114,11 +116,13 @@ Task<bool> Lab::go_far(Row& row) {
   const double start = clock_;
   const std::int64_t begun = recorded_;
   const std::size_t before = row.crossed.size();
-  const std::int64_t most = row.built.fitted ? kFarOperators : kFarKnown;
+  const std::int64_t most = row.built.fitted ? kFarOperators : kKnownOperators;
+  const std::int64_t example = elements(sizes_at(*row.probed, row.probed->runs[0].values));
+  const std::int64_t volume = row.built.fitted ? kFarVolume : std::max(kKnownVolume, 2 * example);
   const std::vector<Setting> settings = far_settings(*row.probed, 11);
   for (const Setting& setting : settings) {
     Sizes sizes = sizes_at(*row.probed, setting);
-    if (elements(sizes) > kFarVolume) continue;
+    if (elements(sizes) > std::min(volume, kFarVolume)) continue;
     if (recorded_ - begun > most || clock_ - start > kFarSeconds) break;
     recorded_ += cost_of(row.built);
     const Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run, true);
@@ -139,7 +143,7 @@ Task<bool> Lab::settle(Row& row, Questions::Other other, Built::Question questio
     co_await stop_before(row, other, why);
     co_return false;
   }
-  const Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run, true);
+  const Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run);
   recorded_ += cost_of(row.built);
   if (ran.run >= 0) {
     row.crossed.push_back({ran.run, other.setting});

@@ -71,8 +71,9 @@ struct RunModel {
   ProgramId program = 0;
   Input input;
   int reference = -1;  // the run that it is compared with
-  bool cheap = false;  // without weights where that saves something
+  // A run beside a reference goes without weights where that saves something.
   bool heavy = false;  // it does, by the inputs alone
+  bool spare = false;  // not at all with weights: it would cost more than it may tell
 };
 
 // Whether the model accepts the example, not told that it is traced. -> Ran

@@ -409,13 +409,7 @@ class Parser {
     }
     if (name == "where") {
       expect('(');
-      Expr flag = sum();
-      expect(',');
-      Expr yes = sum();
-      expect(',');
-      Expr no = sum();
-      expect(')');
-      return pool_.where(flag, yes, no);
+      return choice([&] { return sum(); });
     }
     if (name == "float") {
       expect('(');
@@ -428,6 +422,18 @@ class Parser {
     }
     at_ = start;
     fail("one of max, min, ceildiv");
+  }
+
+  // Behind "where(": a flag, and two numbers of one kind.
+  template <typename Read>
+  [[nodiscard]] Expr choice(const Read& read) {
+    Expr flag = sum();
+    expect(',');
+    Expr yes = read();
+    expect(',');
+    Expr no = read();
+    expect(')');
+    return pool_.where(flag, yes, no);
   }
 
   // What the pool refuses is reported with its column.
@@ -501,15 +507,7 @@ class Parser {
     if (accept("log(")) return real_call(ExprKind::kLog, false);
     if (accept("log2(")) return real_call(ExprKind::kLog2, false);
     if (accept("exp(")) return real_call(ExprKind::kExp, false);
-    if (accept("where(")) {
-      Expr flag = sum();
-      expect(',');
-      Expr yes = real_sum();
-      expect(',');
-      Expr no = real_sum();
-      expect(')');
-      return pool_.where(flag, yes, no);
-    }
+    if (accept("where(")) return choice([&] { return real_sum(); });
     if (accept("pow(")) return real_call(ExprKind::kRealPow, true);
     if (accept("(")) {
       Expr inside = real_sum();

@@ -186,12 +186,19 @@ def print_differences(rows_of: dict[str, list[dict]]) -> None:
     table(rows)
 
 
+def passes_text(passes: dict[str, int]) -> str:
+    real = passes.get("recorded", 0) + passes.get("checked", 0)
+    lean = passes.get("without weights", 0)
+    return f"The model ran {real} times" + (f", and {lean} times without its weights" if lean else "")
+
+
 def print_result(result) -> None:
     heading("Contract")
     for line in str(result.contract).splitlines():
         say(f"  {line}")
     heading("Times")
     table([(name, f"{seconds:.3f} s") for name, seconds in result.timings.items()])
+    say(f"  {passes_text(result.passes)}")
     heading("Differences from PyTorch")
     print_differences({"": result.discrepancies})
     external = ""

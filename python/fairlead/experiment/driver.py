@@ -134,12 +134,14 @@ class Driver:
 
         try:
             with session:
-                if step.cheap:
-                    outcome = session.run_cheaply(again, step.reference, step.heavy)
+                if step.reference < 0:
+                    outcome = session.run(*inputs, keep=True)
                 else:
-                    outcome = session.run(*inputs, step.reference, keep=step.reference < 0)
+                    outcome = session.run_cheaply(again, step.reference, step.heavy, step.spare)
         except _core.FairleadError as error:
             return _core.Ran(problem=self.kept(error))
+        if outcome is None:
+            return _core.Ran(absent=True)
         if outcome.ok and program.outputs is None:
             program.outputs = self.export.note_outputs(outcome.outputs, program.number)
         _, before, now = outcome.parted or (0, "", "")

@@ -145,12 +145,19 @@ class Job(ABC):
         return ExportResult(
             path=self.path if self.final else "", contract=contract, discrepancies=rows, timings=self.progress.timings,
             runs=sum(self.experiment.probed(program.number).trials for program in programs),
-            recorded_operators=set().union(
+            passes=self.passes(), recorded_operators=set().union(
                 *(p.session.core.operators(self.experiment.probed(p.number).runs[0]) for p in programs)
             ),
             recorded_count=self.session.core.op_count(probed.runs[0]), record=record.facts,
             model_bytes=self.staged.model_bytes, external_bytes=self.staged.external_bytes, **self.made,
         )  # fmt: skip
+
+    def passes(self) -> dict[str, int]:
+        sessions = [program.session for program in self.driver.programs.values()]
+        return {
+            "recorded": sum(s.real for s in sessions), "without weights": sum(s.lean for s in sessions),
+            "checked": sum(s.checked for s in sessions),
+        }  # fmt: skip
 
     def verification(self, program: Program, contract: Contract) -> Verification:
         return Verification(

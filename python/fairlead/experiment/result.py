@@ -23,6 +23,7 @@ class ExportResult:
     recorded_operators: set[str] = field(default_factory=set)
     recorded_count: int = 0
     runs: int = 0
+    passes: dict[str, int] = field(default_factory=dict)  # runs of the model: with weights, without, to check the file
     model_bytes: int = 0
     external_bytes: int = 0
     opset: int = DEFAULT_OPSET

@@ -7,12 +7,15 @@ predicted length) raises, and is run for real.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 META, CPU = torch.device("meta"), torch.device("cpu")
+PLAIN = {int, float, bool, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
+TENSORS = {torch.Tensor, torch.nn.Parameter}
 
 
 class Light:
@@ -21,6 +24,8 @@ class Light:
     def __init__(self, model: torch.nn.Module):
         self.parameters = {id(p): p for p in model.parameters()}  # held, so that no id is used again
         self.twins: dict[int, torch.Tensor] = {}
+        # Results by operator and arguments: layers repeat, and PyTorch finds the sizes of one in Python.
+        self.made: dict[tuple, Callable[[], Any]] = {}
         self.bytes = sum(p.numel() * p.element_size() for p in self.parameters.values())
 
     def without_data(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -38,9 +43,16 @@ class Light:
     def call(self, func: Any, args: tuple, kwargs: dict | None) -> Any:
         """The function on tensors without data where one of its tensors has none."""
         kwargs = kwargs or {}
-        leaves = pytree.tree_leaves((args, kwargs))
-        if not any(isinstance(t, torch.Tensor) and (t.is_meta or id(t) in self.parameters) for t in leaves):
+        key: list = [func]
+        tensors: list[torch.Tensor] = []
+        comparable = describe((args, kwargs), key, tensors)
+        if not comparable:
+            tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        if not any(t.is_meta or id(t) in self.parameters for t in tensors):
             return func(*args, **kwargs)
+        known = self.made.get(tuple(key)) if comparable else None
+        if known is not None:
+            return known()
 
         def convert(leaf: Any) -> Any:
             if isinstance(leaf, torch.Tensor):
@@ -48,7 +60,56 @@ class Light:
             return META if isinstance(leaf, torch.device) else leaf
 
         args, kwargs = pytree.tree_map(convert, (args, kwargs))
-        return func(*args, **kwargs)
+        given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        versions = [t._version for t in given]
+        out = func(*args, **kwargs)
+        unchanged = versions == [t._version for t in given]
+        if comparable and unchanged and (again := maker(out, given)) is not None:
+            self.made[tuple(key)] = again
+        return out
+
+
+def describe(value: Any, parts: list, tensors: list[torch.Tensor]) -> bool:
+    """Adds what decides the sizes and types of a result, and the tensors; false for what cannot be compared."""
+    kind = type(value)
+    if kind in PLAIN:
+        parts += (kind, value)
+    elif kind in TENSORS:
+        tensors.append(value)
+        parts += (value.shape, value.stride(), value.dtype)
+    elif kind in (tuple, list, torch.Size):
+        parts += (kind, len(value))
+        return all([describe(item, parts, tensors) for item in value])
+    elif kind is dict:
+        parts += (kind, *value)
+        return all([describe(item, parts, tensors) for item in value.values()])
+    elif isinstance(value, int):  # a size that remembers: as a key it would be a question of the model
+        parts += (int, int.__add__(value, 0))
+    elif isinstance(value, float):
+        parts += (float, float.__add__(value, 0.0))
+    else:
+        return False
+    return True
+
+
+def maker(out: Any, given: list[torch.Tensor]) -> Callable[[], Any] | None:
+    """Makes a result like `out` again: the same operator in the next layer. None where it shares memory with what was
+    given, or is no tensor."""
+    results = out if isinstance(out, (tuple, list)) else [out]
+    if not all(type(t) is torch.Tensor and t.is_meta for t in results):
+        return None
+    held = {t.untyped_storage()._cdata for t in given}
+    if any(t.untyped_storage()._cdata in held for t in results):
+        return None
+    forms = [(t.shape, t.stride(), t.dtype) for t in results]
+
+    def make() -> list[torch.Tensor]:
+        return [torch.empty_strided(shape, stride, dtype=dtype, device=META) for shape, stride, dtype in forms]
+
+    if isinstance(out, torch.Tensor):
+        return lambda: make()[0]
+    kind = type(out)
+    return make if kind is list else (lambda: tuple(make())) if kind is tuple else None
 
 
 def device_of(session: Any, func: Any, args: tuple, kwargs: dict | None) -> torch.device:

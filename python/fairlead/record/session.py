@@ -221,6 +221,8 @@ class RecordingSession:
         self.numbers = False  # that forward returns are outputs, too
         self.weightless = Light(model)
         self.light: Light | None = None  # while a run goes without weights
+        self.needs_weights = False  # a run without them failed where one with them did not
+        self.real = self.lean = self.checked = 0  # runs with weights, without, and of eager in checks
         self.muted = False
         self.follows_functions = False  # torch.cond and its like are run, and not recorded
         if not _KEPT:
@@ -261,17 +263,25 @@ class RecordingSession:
         self.add(func, args, None, out)
         return out
 
-    def run_cheaply(self, call: Callable[[], tuple[tuple, dict]], reference: int, heavy: bool) -> Outcome:
-        """Without weights where that saves something and works. `call` makes the arguments: a run may change them."""
-        if heavy or self.weightless.bytes > HEAVY:
-            self.light = self.weightless
-            try:
-                outcome = self.run(*call(), reference)
-            finally:
-                self.light = None
-            if not outcome.error:
-                return outcome
-        return self.run(*call(), reference)
+    def run_cheaply(
+        self, call: Callable[[], tuple[tuple, dict]], reference: int, heavy: bool, spare: bool = False
+    ) -> Outcome | None:
+        """Without weights where that saves something and works; None where it does not and `spare` forbids it with them.
+        `call` makes the arguments: a run may change them."""
+        if self.needs_weights or not (heavy or self.weightless.bytes > HEAVY):
+            return None if spare else self.run(*call(), reference)
+        self.light = self.weightless
+        try:
+            outcome = self.run(*call(), reference)
+        finally:
+            self.light = None
+        if not outcome.error:
+            return outcome
+        if spare:
+            return None
+        outcome = self.run(*call(), reference)
+        self.needs_weights = not outcome.error
+        return outcome
 
     @contextlib.contextmanager
     def modes(self):
@@ -281,6 +291,7 @@ class RecordingSession:
     def run(self, args: tuple, kwargs: dict, reference: int = -1, keep: bool = False) -> Outcome:
         """Runs the model once and records it. Errors of the model are an outcome, not an exception."""
         inputs = list(get_leaf_tensors((list(args), kwargs)).values())
+        self.real, self.lean = self.real + (self.light is None), self.lean + (self.light is not None)
         core = self.core
         self.memos.forget()
         core.begin(inputs, reference, keep, self.roll, self.carry)

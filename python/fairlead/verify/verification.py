@@ -234,6 +234,8 @@ class Verification:
         return Setting("unseen", words, tensors, sizes, tamer, far=far)
 
     def run_eager(self, args: tuple, kwargs: dict) -> list[torch.Tensor]:
+        if self.recording is not None:
+            self.recording.checked += 1
         return eager(self.model, args, kwargs, self.numbers)
 
     def check_repeats(self, setting: Setting) -> None:
