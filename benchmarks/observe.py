@@ -16,7 +16,7 @@ import time
 
 import torch
 from fairlead._core import ObservedCalls
-from fairlead.capture import DTYPES
+from fairlead.tree.dtypes import DTYPES
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from fairlead import InputObserver

@@ -15,7 +15,7 @@ def smooth_step(x: torch.Tensor, width: float) -> torch.Tensor:
     return 0.5 * (1 + torch.erf(x / (width * math.sqrt(2))))
 
 
-@fairlead.register_lowering(smooth_step)
+@fairlead.lowerings.register_lowering(smooth_step)
 def lower_smooth_step(b):
     scaled = b.op("Div", b.input(0), b.number(1) * math.sqrt(2))
     b.result(b.op("Mul", b.op("Add", b.op("Erf", scaled), 1.0), 0.5))
@@ -36,7 +36,7 @@ def main() -> None:
         result = fairlead.export(Gate().eval(), (torch.randn(3, 4),), str(Path(folder) / "gate.onnx"))
         print(result.contract)  # checked against the operator itself, as every export is
         print("Erf in the file:", "Erf" in result.operators)
-    fairlead.unregister_lowering(smooth_step)
+    fairlead.lowerings.unregister_lowering(smooth_step)
 
 
 if __name__ == "__main__":

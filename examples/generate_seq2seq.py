@@ -3,9 +3,10 @@
 import tempfile
 
 import torch
+from fairlead.exporters import OnnxConfig, OnnxExporter
 from transformers import T5Config, T5ForConditionalGeneration
 
-from fairlead import Generator, OnnxConfig, OnnxExporter
+from fairlead import Generator
 
 
 def small_t5() -> T5ForConditionalGeneration:

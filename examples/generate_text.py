@@ -3,9 +3,10 @@
 import tempfile
 
 import torch
+from fairlead.exporters import OnnxConfig, OnnxExporter
 from transformers import LlamaConfig, LlamaForCausalLM
 
-from fairlead import Generator, OnnxConfig, OnnxExporter
+from fairlead import Generator
 
 
 def small_llama() -> LlamaForCausalLM:

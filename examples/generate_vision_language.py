@@ -3,9 +3,10 @@
 import tempfile
 
 import torch
+from fairlead.exporters import OnnxConfig, OnnxExporter
 from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
 
-from fairlead import Generator, OnnxConfig, OnnxExporter
+from fairlead import Generator
 
 IMAGE = 98  # the token that stands for a piece of an image
 

@@ -2,7 +2,8 @@
 
 import torch
 
-from fairlead import InputObserver, string_type
+from fairlead import InputObserver
+from fairlead.tree import string_type
 
 
 class AddModel(torch.nn.Module):

@@ -3,7 +3,8 @@
 import torch
 from transformers import Gemma3Config, Gemma3ForConditionalGeneration
 
-from fairlead import InputObserver, register_flattening_functions, string_type
+from fairlead import InputObserver
+from fairlead.tree import register_flattening_functions, string_type
 
 IMAGE_TOKEN, TOKENS_PER_IMAGE, SIDE = 90, 4, 28
 

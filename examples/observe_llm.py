@@ -7,7 +7,8 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import fairlead
-from fairlead import InputObserver, register_flattening_functions, string_type
+from fairlead import InputObserver
+from fairlead.tree import register_flattening_functions, string_type
 
 
 def small_llama() -> LlamaForCausalLM:

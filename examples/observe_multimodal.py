@@ -2,7 +2,8 @@
 
 import torch
 
-from fairlead import InputObserver, make_dynamic_cache, register_flattening_functions, string_type
+from fairlead import InputObserver
+from fairlead.tree import make_dynamic_cache, register_flattening_functions, string_type
 
 LAYERS, HEADS, HEAD_DIM, IMAGE = 2, 4, 32, 224
 

@@ -3,7 +3,8 @@
 import torch
 from transformers import WhisperConfig, WhisperForConditionalGeneration
 
-from fairlead import InputObserver, register_flattening_functions, string_type
+from fairlead import InputObserver
+from fairlead.tree import register_flattening_functions, string_type
 
 
 def small_whisper() -> WhisperForConditionalGeneration:

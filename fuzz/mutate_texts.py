@@ -59,7 +59,7 @@ def main() -> int:
     import checkpoints
     import click
     import onnx
-    from fairlead.command_inspect import inspect
+    from fairlead.cli.inspect import inspect
     from fairlead.runtime.text import TextGenerator
 
     import fairlead
@@ -92,7 +92,7 @@ def main() -> int:
         inspect.main([str(out)], standalone_mode=False)
 
     def reports() -> None:
-        fairlead.write_report(str(out), page)
+        fairlead.report.write_report(str(out), page)
 
     targets = [
         ("generation.json", *in_file("generation.json"), (generates,)),

@@ -5,10 +5,15 @@
 3. A folder of the core includes itself and the folders before it in ORDER.
 4. fairlead/fairlead.h is the list of public headers: each once, in that order, including no private one.
 5. Every source file is named in the CMakeLists.txt of its folder, or of the one above it.
+6. A folder or module of the Python package imports itself and what stands before it in PYTHON_ORDER; within functions
+   too, but for UPWARD. What is at the root of the package is a dozen files at most.
+7. The runtime imports no torch.
 """
 
+import ast
 import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -31,6 +36,35 @@ ORDER = [
     "verify",
     "report",
 ]
+PACKAGE = ROOT / "python/fairlead"
+# Folders of the package and modules at its root. Before all stands the extension, _core.
+PYTHON_ORDER = [
+    "base",
+    "contract",
+    "runtime",
+    "lowerings",
+    "tree",
+    "patches",
+    "record",
+    "verify",
+    "observer",
+    "report",
+    "options",
+    "experiment",
+    "programs",
+    "targets",
+    "api",
+    "exporters",
+    "generation",
+    "checkpoint",
+    "cli",
+]
+# Imports within functions that go up, and why.
+UPWARD = {
+    ("exporters/base.py", "generation"): "a method of every exporter, done by parts that are exporters' work each",
+}
+NO_TORCH = ["contract", "runtime"]
+MOST_AT_THE_ROOT = 12
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 UMBRELLA = Path("fairlead/fairlead.h")
 
@@ -97,6 +131,48 @@ def check_lists(errors: list[str]) -> None:
                 errors.append(f"{path}: named in neither {' nor '.join(words)}")
 
 
+def imports(tree: ast.AST, inside: bool = False) -> Iterator[tuple[str, bool]]:
+    """Modules that are imported, and whether within a function. `if TYPE_CHECKING:` imports nothing."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            continue
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, inside) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            below = node.module == "fairlead"  # from fairlead import cli
+            yield from ((f"fairlead.{a.name}" if below else node.module, inside) for a in node.names)
+        yield from imports(node, inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda))
+
+
+def check_package(errors: list[str]) -> None:
+    files = sorted(PACKAGE.rglob("*.py"))
+    at_root = [path.name for path in files if path.parent == PACKAGE]
+    if len(at_root) > MOST_AT_THE_ROOT:
+        errors.append(f"python/fairlead: {len(at_root)} files; more than {MOST_AT_THE_ROOT} hide the folders")
+    used = set()
+    for path in files:
+        relative = path.relative_to(PACKAGE)
+        own = relative.parts[0].removesuffix(".py")
+        if own not in PYTHON_ORDER and own not in ("__init__", "__main__"):
+            errors.append(f"python/fairlead/{relative}: {own!r} is not in PYTHON_ORDER of scripts/check_layers.py")
+            continue
+        for name, inside in set(imports(ast.parse(path.read_text()))):
+            parts = name.split(".")
+            if parts[0] == "torch" and own in NO_TORCH:
+                errors.append(f"python/fairlead/{relative}: imports {name}; {own} needs no torch")
+            if parts[0] != "fairlead" or len(parts) < 2 or parts[1] not in PYTHON_ORDER:
+                continue
+            if own == "__init__":  # the others are imported on first use
+                if not inside and parts[1] != "base":
+                    errors.append(f"python/fairlead/{relative}: imports {name}, for every user of the package")
+            elif own != "__main__" and PYTHON_ORDER.index(parts[1]) > PYTHON_ORDER.index(own):
+                key = (str(relative), parts[1])
+                used.add(key)
+                if not inside or key not in UPWARD:
+                    errors.append(f"python/fairlead/{relative}: imports {name}, which stands above {own}")
+    errors += [f"UPWARD has {' -> '.join(key)}, which nobody needs" for key in UPWARD if key not in used]
+
+
 def main() -> int:
     errors: list[str] = []
     for path in sources("python/src"):
@@ -104,7 +180,8 @@ def main() -> int:
     check_core(errors)
     check_umbrella(errors)
     check_lists(errors)
-    print("\n".join(errors) if errors else "every include goes downward and every file is listed")
+    check_package(errors)
+    print("\n".join(errors) if errors else "every include and import goes downward and every file is listed")
     return 1 if errors else 0
 
 

@@ -30,7 +30,7 @@ def make_pages() -> None:
     os.mkdir("t5")
     for name, (part, call) in models.encoder_decoder().items():
         keep_times(fairlead.export(part, call, f"t5/{name}.onnx", external_data="always"))
-    fairlead.write_report("t5", "encoder_decoder.html")
+    fairlead.report.write_report("t5", "encoder_decoder.html")
     models.failure("diverged", "model.onnx").report("failure.html")
 
 

@@ -57,7 +57,7 @@ def line_of(error: Exception) -> str:
 
 
 def check_file(model, args, kwargs, result, path: str) -> dict:
-    call = fairlead.inputs.normalise(model, kwargs or args)[0]
+    call = fairlead.tree.calls.normalise(model, kwargs or args)[0]
     shapes = [row["shape"] for row in result.contract.inputs]
     session = onnxruntime.InferenceSession(path, options(), providers=["CPUExecutionProvider"])
     found = {"fixed": fixed_words(result.contract), "outcome": "right", "checked": 0}
@@ -131,7 +131,7 @@ def compare(model, call, session, tensors, result):
     args, kwargs = call.with_tensors([t.clone() for t in tensors])
     try:
         with torch.no_grad():
-            expected = list(fairlead.get_leaf_tensors(model(*args, **kwargs)).values())
+            expected = list(fairlead.tree.get_leaf_tensors(model(*args, **kwargs)).values())
     except Exception:
         return None
     names = {row["name"]: t.numpy() for row, t in zip(result.contract.inputs, tensors, strict=True)}

@@ -4,6 +4,9 @@
     result = fairlead.export(model, inputs, "model.onnx")
     print(result.contract)
 
+Here is what most programs need, and every error. The rest is in its home: fairlead.exporters, fairlead.runtime,
+fairlead.tree (leaves, caches), fairlead.patches, fairlead.lowerings, fairlead.report.
+
 Importing this needs only numpy; torch is imported when a name that works on models is used.
 """
 
@@ -23,29 +26,35 @@ from fairlead._core import (
     WriteError,
     __version__,
 )
-from fairlead.lazy import load, load_module
+from fairlead.base.lazy import load, load_module
+from fairlead.base.moved import find_moved_modules, moved
 
 # Name -> module: imported on first use.
 _LAZY = {
-    "export": "fairlead.pipeline",
-    "export_checkpoint": "fairlead.checkpoint_export",
-    "ExportResult": "fairlead.pipeline",
     "Contract": "fairlead.contract",
-    "InputObserver": "fairlead.observer",
-    "get_leaf_tensors": "fairlead.leaves",
-    "make_dynamic_cache": "fairlead.caches",
-    "make_encoder_decoder_cache": "fairlead.caches",
-    "make_static_cache": "fairlead.caches",
-    "observe": "fairlead.observer",
-    "output_names": "fairlead.leaves",
-    "register_flattening_functions": "fairlead.caches",
-    "register_lowering": "fairlead.lowerings",
-    "replace_leaf_tensors": "fairlead.leaves",
-    "report_failure": "fairlead.report",
-    "string_type": "fairlead.structure_text",
-    "unregister_lowering": "fairlead.lowerings",
+    "ExportResult": "fairlead.experiment.result",
     "Generator": "fairlead.runtime",
-    # The interface of transformers.exporters.
+    "InputObserver": "fairlead.observer",
+    "export": "fairlead.api",
+    "export_checkpoint": "fairlead.checkpoint.export",
+    "observe": "fairlead.observer",
+}
+
+# Names that once were here -> their home: they work, with a warning.
+_MOVED = {
+    "get_leaf_tensors": "fairlead.tree",
+    "make_dynamic_cache": "fairlead.tree",
+    "make_encoder_decoder_cache": "fairlead.tree",
+    "make_static_cache": "fairlead.tree",
+    "output_names": "fairlead.tree",
+    "register_additional_serialization_functions": "fairlead.tree",
+    "register_flattening_functions": "fairlead.tree",
+    "replace_leaf_tensors": "fairlead.tree",
+    "string_type": "fairlead.tree",
+    "register_lowering": "fairlead.lowerings",
+    "unregister_lowering": "fairlead.lowerings",
+    "report_failure": "fairlead.report",
+    "write_report": "fairlead.report",
     "AutoExportConfig": "fairlead.exporters",
     "AutoHfExporter": "fairlead.exporters",
     "DynamoConfig": "fairlead.exporters",
@@ -57,8 +66,8 @@ _LAZY = {
     "HfExporter": "fairlead.exporters",
     "OnnxConfig": "fairlead.exporters",
     "OnnxExporter": "fairlead.exporters",
-    "OpenVINOConfig": "fairlead.exporters",
     "OnnxProgram": "fairlead.exporters",
+    "OpenVINOConfig": "fairlead.exporters",
     "OpenVINOExporter": "fairlead.exporters",
     "get_hf_exporter": "fairlead.exporters",
     "register_export_config": "fairlead.exporters",
@@ -69,14 +78,12 @@ _LAZY = {
     "is_multimodal": "fairlead.exporters.utils",
     "prepare_for_export": "fairlead.exporters.utils",
     "register_export_input_preparer": "fairlead.exporters.utils",
-    "write_report": "fairlead.report",
     "apply_fx_node_fixes": "fairlead.patches",
     "apply_fx_program_fixes": "fairlead.patches",
     "apply_patches": "fairlead.patches",
     "patch_attribute": "fairlead.patches",
     "patch_attributes": "fairlead.patches",
     "patch_model_config": "fairlead.patches",
-    "register_additional_serialization_functions": "fairlead.caches",
     "register_fx_node_fix": "fairlead.patches",
     "register_fx_program_fix": "fairlead.patches",
     "register_patch": "fairlead.patches",
@@ -91,12 +98,14 @@ __all__ = [
 ]  # fmt: skip
 
 
-# Packages that are reached without an import of their own: fairlead.runtime.Generator.
-_PACKAGES = ("exporters", "generation", "runtime")
+# The homes that are reached without an import of their own: fairlead.runtime.Generator.
+_PACKAGES = ("exporters", "generation", "lowerings", "patches", "report", "runtime", "tree")
+
+find_moved_modules()
 
 
 def _report(self: FairleadError, path: Any) -> str:
-    """Writes a page about this failure: where, why, what to try. See fairlead.report_failure."""
+    """Writes a page about this failure: where, why, what to try. See fairlead.report.report_failure."""
     from fairlead.report import report_failure
 
     return report_failure(self, path)
@@ -112,6 +121,8 @@ def __getattr__(name: str) -> Any:
         value = load(__name__, name, _LAZY[name])
         globals()[name] = value
         return value
+    if name in _MOVED:
+        return moved(name, _MOVED[name])
     raise AttributeError(f"module 'fairlead' has no attribute {name!r}")
 
 

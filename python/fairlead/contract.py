@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-LARGEST = 2**63 - 1
+LARGEST = 2**63 - 1  # the largest size of a symbol that has none
 
 
 @dataclass

@@ -26,7 +26,7 @@ def register_lowering(operator: Any) -> Callable:
     The function gets a builder: it reads the operator's arguments by position, adds nodes and sets the
     results.
 
-        @fairlead.register_lowering("mylib.scaled_tanh.default")
+        @fairlead.lowerings.register_lowering("mylib.scaled_tanh.default")
         def lower(b):
             b.result(b.op("Mul", b.op("Tanh", b.input(0)), b.number(1)))
     """

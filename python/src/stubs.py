@@ -2,8 +2,8 @@
 
     python stubs.py <folder of the extension> <folder of nanobind's stubgen.py> <the package fairlead> <output folder>
 
-A type checker cannot follow a module's __getattr__. Such a module has its names in a table _LAZY (name: module), and
-its stub is made of that table, so that there is no second list to keep.
+A type checker cannot follow a module's __getattr__. Such a module has its names in a table _LAZY (name: module), those
+that have moved in _MOVED, and its stub is made of them, so that there is no second list to keep.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def assigned(tree: ast.Module, name: str, default: object) -> object:
 
 
 def lazy_stub(path: Path, package: str) -> str | None:
-    """The stub of a module with a table _LAZY, else None. `package` is what names in the table are relative to."""
+    """The stub of a module with a table _LAZY, else None."""
     tree = ast.parse(path.read_text())
     table = assigned(tree, "_LAZY", None)
     if table is None:
@@ -68,9 +68,8 @@ def lazy_stub(path: Path, package: str) -> str | None:
             lines.append(ast.unparse(node))
     for name in assigned(tree, "_PACKAGES", ()):
         lines.append(f"from {package} import {name} as {name}")
-    for name, module in table.items():
-        full = module if module.startswith("fairlead") else f"{package}.{module}"
-        lines.append(f"from {full} import {name} as {name}")
+    for name, module in (table | assigned(tree, "_MOVED", {})).items():
+        lines.append(f"from {module} import {name} as {name}")
     return "\n".join(lines) + "\n\n__all__: list[str]\n"
 
 

@@ -49,8 +49,8 @@ def exported(model, inputs, shapes, **options):
 
 def differences(program, model, inputs):
     """The largest difference between a program and its model at some inputs; names and dtypes must agree."""
-    from fairlead.leaves import get_leaf_tensors
     from fairlead.patches import torch_export_patches
+    from fairlead.tree.leaves import get_leaf_tensors
 
     with torch.no_grad():
         wanted = get_leaf_tensors(model(**copy.deepcopy(inputs)))
@@ -66,7 +66,7 @@ def differences(program, model, inputs):
 
 def cache_shapes(cache):
     """Batch and length of every tensor of a cache, as torch.export wants them: a list for each cache."""
-    from fairlead.caches import register_flattening_functions
+    from fairlead.tree.caches import register_flattening_functions
 
     if hasattr(cache, "cross_attention_cache"):
         return [cache_shapes(cache.self_attention_cache), cache_shapes(cache.cross_attention_cache)]

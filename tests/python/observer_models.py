@@ -4,7 +4,8 @@ import contextlib
 
 import torch
 
-from fairlead import InputObserver, make_dynamic_cache, register_flattening_functions
+from fairlead import InputObserver
+from fairlead.tree import make_dynamic_cache, register_flattening_functions
 
 DYN = torch.export.Dim.DYNAMIC
 

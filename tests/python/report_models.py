@@ -7,7 +7,7 @@ import fairlead
 
 def decoder():
     """A decoder with a cache: symbols, sums of symbols, fixed dims."""
-    from fairlead.demo import demo_model
+    from fairlead.cli.demo import demo_model
 
     _, model, inputs = demo_model()
     return model, inputs
@@ -138,12 +138,14 @@ def failure(kind: str, path):
     torch.manual_seed(0)
     model, inputs, options = cases[kind]
     if kind == "wrong":
-        fairlead.register_lowering("fairlead_report.third.default")(lambda b: b.result(b.op("Identity", b.input(0))))
+        fairlead.lowerings.register_lowering("fairlead_report.third.default")(
+            lambda b: b.result(b.op("Identity", b.input(0)))
+        )
     try:
         fairlead.export(model.eval(), inputs, path, **options)
     except fairlead.FairleadError as error:
         return error
     finally:
         if kind == "wrong":
-            fairlead.unregister_lowering("fairlead_report.third.default")
+            fairlead.lowerings.unregister_lowering("fairlead_report.third.default")
     raise AssertionError(f"{kind} was exported")

@@ -7,7 +7,7 @@ import cache_corpus
 import pytest
 import torch
 from cache_corpus import CACHES, cache_utils, fill, has, kv, make
-from fairlead.caches import (
+from fairlead.tree.caches import (
     describe_support,
     make_dynamic_cache,
     make_encoder_decoder_cache,

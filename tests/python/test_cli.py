@@ -243,7 +243,7 @@ def test_ctrl_c_exits_with_130(folder, here, monkeypatch):
     def interrupted(*args):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("fairlead.model_source.load", interrupted)
+    monkeypatch.setattr("fairlead.cli.model_source.load", interrupted)
     code, _, err = here("export", "model.py:make", "out.onnx", "--quiet")
     assert (code, err.strip()) == (130, "error: interrupted, nothing was written")
 

@@ -448,6 +448,18 @@ def test_a_failed_export_leaves_only_the_page_that_says_why(run, tmp_path):
     assert not (tmp_path / "none").exists()
 
 
+def test_a_failed_export_keeps_what_is_known(tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(fairlead.Discrepancy) as caught:
+        fairlead.export_checkpoint(checkpoints.bert(tmp_path / "source"), out, tolerance=0.0)
+    facts = caught.value.facts
+    assert facts["path"] == str(out / "model.onnx")
+    assert facts["model"] == "BertForSequenceClassification"
+    assert facts["stage"] == "verify"
+    assert facts["differences"][-1]["ok"] is False
+    assert facts["symbols"]
+
+
 def test_a_report_of_all_parts_is_written_where_it_is_wanted(run, tmp_path):
     result = exported(run, checkpoints.t5(tmp_path / "source"), tmp_path / "out", "--report")
     assert "report.html" in result["files"]

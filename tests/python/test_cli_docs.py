@@ -9,8 +9,9 @@ from pathlib import Path
 
 import checkpoints
 import pytest
+from fairlead.checkpoint import tasks
 
-from fairlead import cli, tasks
+from fairlead import cli
 
 pytest.importorskip("transformers", minversion="5.0")
 PAGE = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text()

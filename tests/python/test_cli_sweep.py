@@ -13,8 +13,7 @@ from pathlib import Path
 
 import checkpoints
 import pytest
-
-from fairlead import sweep
+from fairlead.cli.sweep import run as sweep
 
 pytest.importorskip("transformers", minversion="5.0")
 

@@ -39,11 +39,11 @@ def lowering():
 
     def register(name):
         names.append(name)
-        return fairlead.register_lowering(name)
+        return fairlead.lowerings.register_lowering(name)
 
     yield register
     for name in names:
-        fairlead.unregister_lowering(name)
+        fairlead.lowerings.unregister_lowering(name)
 
 
 def test_operator_without_lowering_is_refused_by_name(tmp_path):
@@ -134,4 +134,4 @@ def test_unsupported_names_operator_and_line(lowering, tmp_path):
 
 def test_name_that_is_none_is_refused():
     with pytest.raises(fairlead.InvalidInput, match=r"mylib.myop.default"):
-        fairlead.register_lowering("tanh")
+        fairlead.lowerings.register_lowering("tanh")

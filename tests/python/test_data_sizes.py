@@ -25,7 +25,7 @@ def agree_at(fn, calls, others, tmp_path, **options):
     names = [i.name for i in session.get_inputs()]
     for inputs in others:
         got = session.run(None, dict(zip(names, [t.numpy() for t in inputs], strict=True)))
-        expected = list(fairlead.get_leaf_tensors(model(*inputs)).values())
+        expected = list(fairlead.tree.get_leaf_tensors(model(*inputs)).values())
         for g, e in zip(got, expected, strict=True):
             torch.testing.assert_close(torch.from_numpy(g), e)
 

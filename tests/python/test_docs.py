@@ -24,9 +24,7 @@ def processes():
     """Processes that begin with what every page imports: one import for all pages, and no page sees another's."""
     pytest.importorskip("transformers", minversion="5.0")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(
-        ["torch", "transformers.models.llama.modeling_llama", "onnxruntime", "fairlead.pipeline"]
-    )
+    context.set_forkserver_preload(["torch", "transformers.models.llama.modeling_llama", "onnxruntime", "fairlead.api"])
     return context
 
 

@@ -251,7 +251,7 @@ def test_an_integer_that_nothing_explains_fixes_the_dimension_with_the_line(tmp_
 @pytest.fixture
 def wrong_results(monkeypatch):
     """ONNX Runtime computes something else: as a wrong lowering would."""
-    from fairlead import runtime_check
+    from fairlead.verify import runtime_check
 
     run = runtime_check.OnnxSession.run
 
@@ -293,7 +293,7 @@ def test_a_wrong_result_is_written_where_nobody_asked_for_the_check(tmp_path, wr
 
 
 def test_a_result_of_another_shape_is_named(tmp_path, monkeypatch):
-    from fairlead import runtime_check
+    from fairlead.verify import runtime_check
 
     run = runtime_check.OnnxSession.run
     monkeypatch.setattr(
@@ -304,12 +304,12 @@ def test_a_result_of_another_shape_is_named(tmp_path, monkeypatch):
 
 
 def test_a_file_that_onnx_runtime_cannot_load_is_not_written(tmp_path, monkeypatch):
-    from fairlead import pipeline
+    from fairlead.targets import onnx
 
     def broken(path):
         raise RuntimeError("node Foo: no kernel\nand more")
 
-    monkeypatch.setattr(pipeline, "OnnxSession", broken)
+    monkeypatch.setattr(onnx, "OnnxSession", broken)
     text = refusal(fairlead.Discrepancy, Fn(lambda x: x * 2), (X,), tmp_path)
     assert text == (
         "[verify] Expected a file that ONNX Runtime loads, got: node Foo: no kernel. "

@@ -6,9 +6,9 @@ import os
 import pytest
 import torch
 import zoo
+from fairlead.exporters import ExecutorchConfig, ExecutorchExporter
 
 import fairlead
-from fairlead import ExecutorchConfig, ExecutorchExporter
 
 installed = importlib.util.find_spec("executorch") is not None
 needs_executorch = pytest.mark.skipif(not installed, reason="the package executorch is not installed")
@@ -92,7 +92,9 @@ def test_a_model_runs_in_the_runtime(make, backend, dynamic, tmp_path):
     note = next(n for n in result.contract.notes if n.startswith("ExecuTorch plans"))
     assert ("no delegates" in note) == (backend is None)
     outputs = result.model(**inputs)
-    want = fairlead.get_leaf_tensors(model(**fairlead.replace_leaf_tensors(inputs, fairlead.get_leaf_tensors(inputs))))
+    want = fairlead.tree.get_leaf_tensors(
+        model(**fairlead.tree.replace_leaf_tensors(inputs, fairlead.tree.get_leaf_tensors(inputs)))
+    )
     for got, tensor in zip(outputs.values(), want.values(), strict=True):
         torch.testing.assert_close(got, tensor, rtol=1e-4, atol=1e-4)
 
@@ -105,7 +107,7 @@ def test_the_suffix_decides_and_a_maximum_of_the_user_counts(tmp_path):
     assert "rows: from axis 0 of x; ran at" in str(result.contract)
     assert "allowed 1 to 16" in str(result.contract)
     assert "ExecuTorch at the example, with 5 other values and at rows=1" in result.contract.verified
-    from fairlead.executorch.session import ExecutorchSession
+    from fairlead.targets.executorch.session import ExecutorchSession
 
     for rows in (1, 16):
         x = torch.randn(rows, 8)
@@ -138,7 +140,7 @@ def test_memory_can_be_left_to_the_caller(field):
 
 @pytest.mark.parametrize(("backend", "words"), [("cuda", "an NVIDIA GPU"), ("mlx", "a Mac with Apple silicon")])
 def test_a_backend_says_what_it_needs(backend, words):
-    from fairlead.executorch.write import check_backend
+    from fairlead.targets.executorch.write import check_backend
 
     with pytest.raises(fairlead.InvalidInput, match=f"got '{backend}', which needs {words}") as error:
         check_backend(backend)

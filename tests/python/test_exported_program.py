@@ -82,7 +82,7 @@ def test_the_contract_has_the_range_constraints(mlp, tmp_path):
 
 def test_weights_are_not_copied(mlp, tmp_path):
     """The core is given addresses: what is written afterwards is what the tensors hold then."""
-    from fairlead.exported_program import imported
+    from fairlead.programs.export import imported
 
     program = torch.export.export(Mlp().eval(), (torch.rand(3, 4),))
     core = imported(program, [])
@@ -394,8 +394,12 @@ def test_an_operator_without_a_lowering_is_named(tmp_path):
                 return torch.ops.pt2_test.twice(x)
 
         program = torch.export.export(Custom(), (torch.rand(2),))
-        with pytest.raises(fairlead.Unsupported, match=r"pt2_test.twice.default \(1x, first in the model at test_"):
+        text = r"pt2_test.twice.default \(1x, first in the model at test_"
+        with pytest.raises(fairlead.Unsupported, match=text) as caught:
             fairlead.export(program, tmp_path / "custom.onnx")
+    assert caught.value.details[0]["operator"] == "pt2_test.twice.default"
+    assert caught.value.facts["stage"] == "lower"
+    assert "pt2_test.twice.default" in Path(caught.value.report(tmp_path / "why.html")).read_text()
 
 
 def test_wrong_requests(mlp, tmp_path):

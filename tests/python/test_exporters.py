@@ -223,8 +223,8 @@ def tables(monkeypatch):
 
 def test_the_exporter_of_a_config():
     for config in (OnnxConfig(), {"export_format": "onnx"}, {"export_format": ExportFormat.ONNX}):
-        assert isinstance(AutoHfExporter.from_config(config), fairlead.OnnxExporter)
-        assert isinstance(get_hf_exporter(config), fairlead.OnnxExporter)
+        assert isinstance(AutoHfExporter.from_config(config), fairlead.exporters.OnnxExporter)
+        assert isinstance(get_hf_exporter(config), fairlead.exporters.OnnxExporter)
     assert AutoHfExporter.supports_export_format({"export_format": "onnx"})
 
 

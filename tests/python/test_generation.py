@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from fairlead.exporters import OnnxConfig, OnnxExporter
 from fairlead.runtime import Generator
 from generation_models import MODELS, text
 from untouched import names
 
-from fairlead import InvalidInput, OnnxConfig, OnnxExporter
+from fairlead import Discrepancy, InvalidInput
 
 STEPS = 32
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
@@ -204,6 +205,22 @@ def test_the_runtime_needs_no_torch(llama):
 def test_examples_run_as_they_are_printed(path, capsys):
     runpy.run_path(str(path), run_name="__main__")
     assert capsys.readouterr().out.endswith("the same tokens as model.generate\n")
+
+
+def test_an_error_in_a_part_says_where_and_keeps_what_is_known(tmp_path, monkeypatch):
+    def broken(self, feeds):
+        raise RuntimeError("no kernel")
+
+    monkeypatch.setattr("fairlead.verify.runtime_check.OnnxSession.run", broken)
+    model, inputs = MODELS["llama"]()
+    with pytest.raises(
+        Discrepancy, match=r"^\[export_for_generation\] In the part \w+: Expected ONNX Runtime"
+    ) as caught:
+        OnnxExporter().export_for_generation(model, inputs(1), OnnxConfig(output_path=tmp_path / "out"))
+    facts = caught.value.facts
+    assert ".fairlead-" not in f"{caught.value} {facts['path']}", "users are told the name they gave"
+    assert facts["path"].startswith(str(tmp_path / "out"))
+    assert facts["differences"][-1]["problem"] == "cannot be computed: no kernel"
 
 
 def test_bad_requests_are_one_line(llama, tmp_path):

@@ -137,7 +137,7 @@ def test_a_program_read_without_unpickling_computes_the_same(tmp_path):
     torch.export.save(program, tmp_path / "x.pt2")
     result = fairlead.export(tmp_path / "x.pt2", tmp_path / "x.onnx")
     assert result.discrepancies
-    from fairlead.program_file import load_program
+    from fairlead.programs.file import load_program
 
     loaded = load_program(_core.read_pt2(str(tmp_path / "x.pt2")), "x.pt2")
     assert loaded.state_dict["a.weight"].data_ptr() == loaded.state_dict["b.weight"].data_ptr()
@@ -146,7 +146,7 @@ def test_a_program_read_without_unpickling_computes_the_same(tmp_path):
 
 
 def test_classes_that_a_tree_names_are_caches():
-    from fairlead.caches.state import CacheContext, put_together
+    from fairlead.tree.caches.state import CacheContext, put_together
 
     for data in (
         {"class": "subprocess:Popen", "list": ["true"]},

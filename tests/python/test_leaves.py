@@ -10,7 +10,7 @@ import time
 import pytest
 import torch
 from cache_corpus import CACHES, make
-from fairlead.leaves import get_leaf_tensors, output_names, replace_leaf_tensors
+from fairlead.tree.leaves import get_leaf_tensors, output_names, replace_leaf_tensors
 from torch.utils import _pytree as pytree
 
 
@@ -211,7 +211,7 @@ def test_64_cache_tensors_take_less_than_a_millisecond():
 def test_transformers_is_not_imported():
     code = (
         "import sys; sys.modules['transformers'] = None\n"
-        "import torch; from fairlead.leaves import get_leaf_tensors, replace_leaf_tensors\n"
+        "import torch; from fairlead.tree.leaves import get_leaf_tensors, replace_leaf_tensors\n"
         "print(list(get_leaf_tensors(replace_leaf_tensors({'x': [torch.zeros(1)]}, [torch.ones(2)]))))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import onnx
 import pytest
 import torch
-from fairlead.runtime_check import OnnxSession
+from fairlead.verify.runtime_check import OnnxSession
 
 import fairlead
 

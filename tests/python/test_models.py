@@ -44,9 +44,9 @@ def exported(name, tmp_path, dtype=None):
     if dtype is not None:
         model = model.to(dtype)
         nested = inputs if isinstance(inputs, dict) else list(inputs)
-        leaves = fairlead.get_leaf_tensors(nested)
+        leaves = fairlead.tree.get_leaf_tensors(nested)
         cast = [t.to(dtype) if t.is_floating_point() else t for t in leaves.values()]
-        nested = fairlead.replace_leaf_tensors(nested, cast)
+        nested = fairlead.tree.replace_leaf_tensors(nested, cast)
         inputs = nested if isinstance(inputs, dict) else tuple(nested)
     return fairlead.export(model, inputs, tmp_path / "model.onnx")
 

@@ -20,7 +20,8 @@ from observer_models import (
 )
 
 import fairlead
-from fairlead import InputObserver, register_flattening_functions, string_type
+from fairlead import InputObserver
+from fairlead.tree import register_flattening_functions, string_type
 
 
 def specs(text):

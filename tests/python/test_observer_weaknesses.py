@@ -12,7 +12,8 @@ import torch
 from observer_models import DYN, Add, Llm, Multimodal, cache_of, export_with, ids, mask
 from onnx import TensorProto, helper
 
-from fairlead import InputObserver, register_flattening_functions
+from fairlead import InputObserver
+from fairlead.tree import register_flattening_functions
 
 
 class Anything(torch.nn.Module):

@@ -74,10 +74,10 @@ def test_operator_matches_eager(case: Case, tmp_path, monkeypatch):
     assert case.op in result.recorded_operators, f"{case.op} was not executed: {sorted(result.recorded_operators)}"
     if case.random:
         session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
-        flat = fairlead.get_leaf_tensors(list(inputs))
+        flat = fairlead.tree.get_leaf_tensors(list(inputs))
         names = [i.name for i in session.get_inputs()]
         got = session.run(None, dict(zip(names, [t.numpy() for t in flat.values()], strict=True)))
-        expected = list(fairlead.get_leaf_tensors(model(*inputs)).values())
+        expected = list(fairlead.tree.get_leaf_tensors(model(*inputs)).values())
         assert [g.shape for g in got] == [tuple(e.shape) for e in expected]
         assert [g.dtype for g in got] == [e.numpy().dtype for e in expected]
     else:

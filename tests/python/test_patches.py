@@ -6,7 +6,7 @@ import sys
 import threading
 from pathlib import Path
 
-import fairlead.caches
+import fairlead.tree.caches
 import pytest
 import torch
 from export_families import FAMILIES, differences, exported
@@ -189,12 +189,12 @@ def test_attributes_of_an_object_are_replaced_for_a_block():
 def test_llama_exports_and_the_block_leaves_nothing():
     model, inputs, shapes, other = FAMILIES["llama"]()
     registry = torch.utils._pytree.SUPPORTED_NODES
-    before = {cls: registry.get(cls) for cls in fairlead.caches.cache_classes()}
+    before = {cls: registry.get(cls) for cls in fairlead.tree.caches.cache_classes()}
     given = copy.deepcopy(inputs)
     program, applied = exported(model, inputs, shapes)
     assert differences(program, model, other) <= 1e-6
     assert all(torch.equal(inputs[name], given[name]) for name in inputs)
-    assert {cls: registry.get(cls) for cls in fairlead.caches.cache_classes()} == before
+    assert {cls: registry.get(cls) for cls in fairlead.tree.caches.cache_classes()} == before
     assert "masks_by_broadcasting" in applied.report()
     assert not slots._slots
 

@@ -9,10 +9,10 @@ import copy
 import pytest
 import torch
 from export_families import FAMILIES, differences, exported
-from fairlead.caches import register_flattening_functions
-from fairlead.leaves import get_leaf_tensors
 from fairlead.patches import slots, torch_export_patches
 from fairlead.patches.table import resolve
+from fairlead.tree.caches import register_flattening_functions
+from fairlead.tree.leaves import get_leaf_tensors
 
 transformers = pytest.importorskip("transformers")
 LAYERED = hasattr(transformers.cache_utils, "DynamicLayer")

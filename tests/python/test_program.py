@@ -6,10 +6,10 @@ import shutil
 import pytest
 import torch
 import zoo
-from fairlead.caches.register import forget_kept
+from fairlead.exporters import DynamoConfig, DynamoExporter
+from fairlead.tree.caches.register import forget_kept
 
 import fairlead
-from fairlead import DynamoConfig, DynamoExporter
 
 
 @pytest.fixture(autouse=True)
@@ -65,12 +65,12 @@ class Even(torch.nn.Module):
 
 
 def loaded(path):
-    with fairlead.register_flattening_functions():
+    with fairlead.tree.register_flattening_functions():
         return torch.export.load(path)
 
 
 def same(got, want):
-    got, want = fairlead.get_leaf_tensors(got), fairlead.get_leaf_tensors(want)
+    got, want = fairlead.tree.get_leaf_tensors(got), fairlead.tree.get_leaf_tensors(want)
     assert list(got) == list(want)
     for name, tensor in want.items():
         torch.testing.assert_close(got[name], tensor, rtol=1e-5, atol=1e-5)
@@ -131,14 +131,16 @@ def test_a_model_keeps_its_arguments_and_its_results(name, tmp_path):
     assert max(row["scaled"] for row in result.discrepancies) < 1e-5
     assert sum(row["kind"] == "unseen" for row in result.discrepancies) >= 3
     program = loaded(path).module()
-    names = list(fairlead.get_leaf_tensors(inputs))
+    names = list(fairlead.tree.get_leaf_tensors(inputs))
     for batch in (1, 5):
-        tensors = fairlead.get_leaf_tensors(inputs)
-        other = fairlead.replace_leaf_tensors(
+        tensors = fairlead.tree.get_leaf_tensors(inputs)
+        other = fairlead.tree.replace_leaf_tensors(
             inputs, [tensors[n][:1].repeat(batch, *[1] * (tensors[n].dim() - 1)) for n in names]
         )
         with torch.no_grad():
-            want = model(**fairlead.replace_leaf_tensors(other, list(fairlead.get_leaf_tensors(other).values())))
+            want = model(
+                **fairlead.tree.replace_leaf_tensors(other, list(fairlead.tree.get_leaf_tensors(other).values()))
+            )
             got = program(**other)
         assert type(got) is type(want)
         same(got, want)

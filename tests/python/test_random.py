@@ -153,12 +153,12 @@ def test_allowed_draws_leave_the_other_outputs_to_be_compared(suffix, options, t
 
 
 def test_an_output_that_repeats_is_compared_although_others_are_drawn(tmp_path):
-    fairlead.register_lowering("aten.tanh.default")(lambda b: b.result(b.op("Identity", b.input(0))))  # wrong
+    fairlead.lowerings.register_lowering("aten.tanh.default")(lambda b: b.result(b.op("Identity", b.input(0))))  # wrong
     try:
         model = Wrap(lambda x: {"noisy": torch.rand_like(x), "plain": torch.tanh(x)})
         text = refused(model, tmp_path / "model.onnx", allow_random=True)
     finally:
-        fairlead.unregister_lowering("aten.tanh.default")
+        fairlead.lowerings.unregister_lowering("aten.tanh.default")
     assert "Expected ONNX Runtime to agree with eager, but output plain differs by " in text
 
 
@@ -198,8 +198,8 @@ def test_the_generator_of_the_caller_is_left_as_it_was(tmp_path):
 def test_exporters_pass_it_on():
     model = Wrap(noisy).eval()
     with pytest.raises(fairlead.Discrepancy, match="whose outputs repeat"):
-        fairlead.OnnxExporter().export(model, {"x": EXAMPLE[0]})
-    for exporter in (fairlead.OnnxExporter(), fairlead.DynamoExporter()):
+        fairlead.exporters.OnnxExporter().export(model, {"x": EXAMPLE[0]})
+    for exporter in (fairlead.exporters.OnnxExporter(), fairlead.exporters.DynamoExporter()):
         program = exporter.export(model, {"x": EXAMPLE[0]}, {"allow_random": True})
         assert program.contract.drawn == {"output": []}
 

@@ -8,8 +8,8 @@ import json
 import numpy as np
 import pytest
 import torch
-from fairlead.checkpoint import find
-from fairlead.loaded_checkpoint import load
+from fairlead.checkpoint.loaded import load
+from fairlead.checkpoint.source import find
 from fairlead.runtime.text import TextGenerator
 
 import fairlead

@@ -11,7 +11,7 @@ import onnx
 import pytest
 import report_models
 import torch
-from fairlead.plain_json import finite
+from fairlead.base.plain_json import finite
 from fairlead.report.record import keep_times, read_record, times_path
 from onnx import TensorProto, helper
 from untouched import data_file
@@ -53,8 +53,8 @@ def test_a_result_gives_a_page_with_everything_in_it(decoder, tmp_path):
 
 def test_files_alone_give_the_same_page_but_for_times(decoder):
     result, folder = decoder
-    page = read(fairlead.write_report(folder))
-    assert fairlead.write_report(folder / "model.onnx") == str(folder / "report.html")
+    page = read(fairlead.report.write_report(folder))
+    assert fairlead.report.write_report(folder / "model.onnx") == str(folder / "report.html")
     assert "Times are not kept in the file" in page
     record = read_record(result.path)
     assert record == json.loads(json.dumps(finite(result.record)))
@@ -65,13 +65,13 @@ def test_files_alone_give_the_same_page_but_for_times(decoder):
 def test_times_kept_beside_the_file_are_shown_until_it_is_replaced(tmp_path):
     result = fairlead.export(torch.nn.Linear(4, 4).eval(), (torch.randn(3, 4),), tmp_path / "model.onnx")
     keep_times(result)
-    page = read(fairlead.write_report(tmp_path))
+    page = read(fairlead.report.write_report(tmp_path))
     assert "Time per stage: probe" in page
     fairlead.export(torch.nn.Linear(4, 5).eval(), (torch.randn(3, 4),), tmp_path / "model.onnx")
-    page = read(fairlead.write_report(tmp_path))
+    page = read(fairlead.report.write_report(tmp_path))
     assert "Time per stage" not in page
     (tmp_path / "model.onnx.fairlead.json").write_text("[")
-    fairlead.write_report(tmp_path)
+    fairlead.report.write_report(tmp_path)
     assert times_path("a.onnx") == "a.onnx.fairlead.json"
 
 
@@ -108,25 +108,25 @@ def test_a_folder_with_several_files_is_one_page_with_a_section_each(tmp_path):
     for name, (model, inputs) in report_models.encoder_decoder().items():
         fairlead.export(model, inputs, tmp_path / f"{name}.onnx", external_data="always")
     (tmp_path / "model.pte").write_bytes(b"12345")
-    page = read(fairlead.write_report(tmp_path))
+    page = read(fairlead.report.write_report(tmp_path))
     assert page.count('<article id="part') == 2
     assert data_file(tmp_path / "decoder_model.onnx").name in page
     assert "ExecuTorch, ONNX" in page
     gone = data_file(tmp_path / "encoder_model.onnx")
     gone.unlink()
-    page = read(fairlead.write_report(tmp_path))
+    page = read(fairlead.report.write_report(tmp_path))
     assert f"the model names {gone.name}, which is not beside it" in page
 
 
 def test_files_in_a_folder_of_the_folder_are_found(tmp_path):
     (tmp_path / "onnx").mkdir()
     foreign(tmp_path / "onnx" / "m.onnx", 2)
-    assert "onnx/m.onnx" in read(fairlead.write_report(tmp_path))
+    assert "onnx/m.onnx" in read(fairlead.report.write_report(tmp_path))
 
 
 def test_a_folder_without_models_is_refused(tmp_path):
     with pytest.raises(fairlead.InvalidInput, match=r"\[report\] Expected a folder with \.onnx files, got none"):
-        fairlead.write_report(tmp_path)
+        fairlead.report.write_report(tmp_path)
 
 
 def test_a_page_that_cannot_be_written_is_one_sentence_and_leaves_nothing(decoder, tmp_path):
@@ -175,14 +175,14 @@ def foreign(path, count: int, module=lambda k: f"layers.{k // 10}.attn", name="x
 
 def test_a_file_that_fairlead_did_not_write_has_a_page(tmp_path):
     foreign(tmp_path / "m.onnx", 6)
-    page = read(fairlead.write_report(tmp_path))
+    page = read(fairlead.report.write_report(tmp_path))
     assert "Not written by Fairlead" in page
     assert "Not verified" in page
 
 
 def test_twenty_thousand_operators_are_a_small_page(tmp_path):
     foreign(tmp_path / "m.onnx", 20_000)
-    page = fairlead.write_report(tmp_path)
+    page = fairlead.report.write_report(tmp_path)
     text = read(page)
     assert len(text) < 1_500_000
     assert len(data_of(text)["operators"]["op"]) == 20_000
@@ -192,7 +192,7 @@ def test_twenty_thousand_operators_are_a_small_page(tmp_path):
 
 def test_names_cannot_leave_the_data_or_the_text(tmp_path):
     foreign(tmp_path / "m.onnx", 6, module=lambda k: f"{NASTY}.{RTL}.{k}", name=NASTY)
-    page = read(fairlead.write_report(tmp_path))
+    page = read(fairlead.report.write_report(tmp_path))
     assert "<img" not in page
     assert NASTY.split(".")[0] in data_of(page)["modules"]["name"]
     assert RTL in data_of(page)["modules"]["name"]
@@ -204,7 +204,7 @@ def test_metadata_that_is_no_json_is_one_sentence(tmp_path):
     model.metadata_props.add(key="fairlead.report", value="{")
     onnx.save(model, tmp_path / "m.onnx")
     with pytest.raises(fairlead.ParseError, match=r"Expected JSON under fairlead\.report in the metadata"):
-        fairlead.write_report(tmp_path)
+        fairlead.report.write_report(tmp_path)
 
 
 def test_numbers_that_json_has_not_are_words():
@@ -287,7 +287,7 @@ def test_a_model_that_refuses_other_sizes_is_not_said_to_branch(tmp_path):
 def test_any_error_has_a_page(tmp_path):
     with pytest.raises(fairlead.InvalidInput) as caught:
         fairlead.export(torch.nn.ReLU().eval(), (), tmp_path / "m.onnx")
-    fairlead.report_failure(caught.value, tmp_path / "why.html")
+    fairlead.report.report_failure(caught.value, tmp_path / "why.html")
     assert "what was given cannot be used" in (tmp_path / "why.html").read_text(encoding="utf-8")
 
 

@@ -191,7 +191,7 @@ def test_a_phone_needs_no_sideways_scrolling(decoder, look):
 def test_a_folder_of_parts_has_a_section_each(tmp_path, look):
     for name, (model, inputs) in report_models.encoder_decoder().items():
         fairlead.export(model, inputs, tmp_path / f"{name}.onnx")
-    page = look(fairlead.write_report(tmp_path))
+    page = look(fairlead.report.write_report(tmp_path))
     assert page.locator("article h2").all_inner_texts() == ["decoder_model.onnx", "encoder_model.onnx"]
     assert page.locator("[role=tree]").count() == 2
     page.locator("nav a").nth(1).click()
@@ -226,7 +226,7 @@ def test_a_failure_has_a_page_too(kind, texts, tmp_path, look):
 
 def test_twenty_thousand_operators_open_at_once(tmp_path, look):
     foreign(tmp_path / "m.onnx", 20_000, module=lambda k: "body")
-    page = look(fairlead.write_report(tmp_path))
+    page = look(fairlead.report.write_report(tmp_path))
     rows = page.locator("[role=treeitem]")
     assert rows.count() == 1 + 1 + 200 + 1  # the model, the module, its first operators, "show more"
     more = page.get_by_text("show 200 more of 19800")
@@ -241,7 +241,7 @@ def test_twenty_thousand_operators_open_at_once(tmp_path, look):
 
 def test_names_are_text_whatever_they_say(tmp_path, look):
     foreign(tmp_path / "m.onnx", 6, module=lambda k: f"{NASTY}.{RTL}.{k}", name=NASTY)
-    page = look(fairlead.write_report(tmp_path))
+    page = look(fairlead.report.write_report(tmp_path))
     unfold_everything(page)
     assert page.locator("img").count() == 0
     assert page.get_by_text(NASTY.split(".")[0]).first.is_visible()

@@ -62,7 +62,7 @@ def agrees(model, path, *shapes):
         x = torch.randn(*shape)
         got = opened.run(None, {"x": x.numpy()})
         with torch.no_grad():
-            expected = fairlead.get_leaf_tensors(model(x)).values()
+            expected = fairlead.tree.get_leaf_tensors(model(x)).values()
         for g, e in zip(got, expected, strict=True):
             torch.testing.assert_close(torch.from_numpy(g), e)
 
@@ -224,9 +224,9 @@ def decoding(model, ids, past):
 
 
 def check(model, opened, call):
-    got = opened.run(None, {n: t.numpy() for n, t in fairlead.get_leaf_tensors(call).items()})
+    got = opened.run(None, {n: t.numpy() for n, t in fairlead.tree.get_leaf_tensors(call).items()})
     with torch.no_grad():
-        expected = fairlead.get_leaf_tensors(model(**call)).values()
+        expected = fairlead.tree.get_leaf_tensors(model(**call)).values()
     for g, e in zip(got, expected, strict=True):
         torch.testing.assert_close(torch.from_numpy(g), e, rtol=1e-4, atol=1e-5)
 
@@ -278,7 +278,7 @@ def test_the_call_that_comes_next_in_generation(tmp_path):
     for rows, past, new in ((3, 4, 2), (2, 4, 2), (3, 6, 1), (1, 6, 1), (2, 7, 1), (2, 8, 1)):
         check(model, opened, call(rows, past, new))
     with pytest.raises(Exception, match="past_key_values_0_dim_1 is 4"):
-        opened.run(None, {n: t.numpy() for n, t in fairlead.get_leaf_tensors(call(3, 5, 1)).items()})
+        opened.run(None, {n: t.numpy() for n, t in fairlead.tree.get_leaf_tensors(call(3, 5, 1)).items()})
 
 
 class EmptyState(torch.nn.Module):
@@ -321,9 +321,9 @@ def test_a_hybrid_of_attention_and_state_space_decodes_by_any_number_of_tokens(t
     fairlead.export(model, call(4, 2), path)
     opened = session(path)
     for past, new in ((6, 1), (5, 3), (9, 1), (4, 6)):
-        feeds = fairlead.get_leaf_tensors(call(past, new))
+        feeds = fairlead.tree.get_leaf_tensors(call(past, new))
         got = opened.run(None, {name: tensor.numpy() for name, tensor in feeds.items()})
         with torch.no_grad():
-            expected = fairlead.get_leaf_tensors(model(**call(past, new), use_cache=True))
+            expected = fairlead.tree.get_leaf_tensors(model(**call(past, new), use_cache=True))
         for want, have in zip(expected.values(), got, strict=True):
             torch.testing.assert_close(torch.from_numpy(have), want, atol=1e-4, rtol=1e-4)

@@ -44,7 +44,7 @@ def ran(path, x):
 
 def agrees(model, path, x):
     got = ran(path, x)
-    for g, e in zip(got, fairlead.get_leaf_tensors(model(x)).values(), strict=True):
+    for g, e in zip(got, fairlead.tree.get_leaf_tensors(model(x)).values(), strict=True):
         torch.testing.assert_close(torch.from_numpy(g), e)
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 from cache_corpus import cache_utils, encoder_decoder, has, layered, linear_layer, make
-from fairlead.caches import make_dynamic_cache, make_static_cache
+from fairlead.tree.caches import make_dynamic_cache, make_static_cache
 
-from fairlead import string_type
+from fairlead.tree import string_type
 
 I = torch.arange(6, dtype=torch.int64).reshape(2, 3)  # noqa: E741
 F = torch.zeros(1, 2, 3, 4)

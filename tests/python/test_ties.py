@@ -40,7 +40,7 @@ def at(model, example, others, path):
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     for x in others:
         got = session.run(None, {"x": x.numpy()})
-        for g, e in zip(got, fairlead.get_leaf_tensors(model(x)).values(), strict=True):
+        for g, e in zip(got, fairlead.tree.get_leaf_tensors(model(x)).values(), strict=True):
             torch.testing.assert_close(torch.from_numpy(g), e)
 
 

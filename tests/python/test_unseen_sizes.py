@@ -37,7 +37,7 @@ def exported(fn, inputs, path, **options):
 
 
 def assert_same(got, expected):
-    expected = list(fairlead.get_leaf_tensors(expected).values())
+    expected = list(fairlead.tree.get_leaf_tensors(expected).values())
     assert [g.shape for g in got] == [tuple(e.shape) for e in expected]
     for g, e in zip(got, expected, strict=True):
         assert g.dtype == e.numpy().dtype

@@ -21,7 +21,7 @@ TESTS = [
     "test_decompose.py",
     "test_patches.py",
 ]
-LACKS = "from fairlead.caches import describe_support; print(describe_support())"
+LACKS = "from fairlead.tree.caches import describe_support; print(describe_support())"
 
 
 VERSIONS = list(install_versions().VERSIONS)

@@ -31,7 +31,7 @@ def at(model, example, others, path):
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     for inputs in others:
         got = session.run(None, {i.name: t.numpy() for i, t in zip(session.get_inputs(), inputs, strict=True)})
-        for g, e in zip(got, fairlead.get_leaf_tensors(model(*inputs)).values(), strict=True):
+        for g, e in zip(got, fairlead.tree.get_leaf_tensors(model(*inputs)).values(), strict=True):
             torch.testing.assert_close(torch.from_numpy(g), e)
 
 

@@ -4,13 +4,14 @@ from typing import Any
 
 import torch
 from fairlead._core import Builder
+from fairlead.exporters import OnnxConfig, OnnxExporter
 from typing_extensions import assert_type
 
 import fairlead
-from fairlead import FairleadError, InputObserver, OnnxConfig, OnnxExporter
+from fairlead import FairleadError, InputObserver
 
 
-@fairlead.register_lowering("mylib.scaled_tanh.default")
+@fairlead.lowerings.register_lowering("mylib.scaled_tanh.default")
 def lower(b: Builder) -> None:
     scaled = b.cast(b.op("Mul", b.op("Tanh", b.input(0)), b.number(1)), "float32")
     assert_type(b.shape(0), list[int | str])

@@ -17,10 +17,10 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import torch
-from fairlead.executorch.pipeline import StagedFile
-from fairlead.program.pipeline import ProgramFile
+from fairlead.base.staged import staged_folder
 from fairlead.runtime import manifest
-from fairlead.staged import staged_folder
+from fairlead.targets.executorch.export import StagedFile
+from fairlead.targets.pt2.export import ProgramFile
 from untouched import files
 
 import fairlead
@@ -140,12 +140,12 @@ class Pt2(Bytes):
 
 class Pte(Bytes):
     def make(self) -> None:
-        from fairlead.executorch.write import Options, write
+        from fairlead.targets.executorch.write import WriteOptions, write
 
         self.bytes = {}
         for which, model in MODELS.items():
             with open(self.path, "wb") as file:
-                write(torch.export.export(model, (X,)), file, Options(backend=None))
+                write(torch.export.export(model, (X,)), file, WriteOptions(backend=None))
             self.bytes[which] = self.path.read_bytes()
 
     def write(self, which: str) -> None:
@@ -158,7 +158,7 @@ class Pte(Bytes):
             staged.discard()
 
     def check_loads(self, which: str) -> None:
-        from fairlead.executorch.session import ExecutorchSession
+        from fairlead.targets.executorch.session import ExecutorchSession
 
         (got,) = ExecutorchSession(str(self.path)).tensors([X])
         assert np.allclose(got.numpy(), EXPECTED[which], atol=1e-5)

@@ -8,51 +8,39 @@ docs/exporters.md lists every name, what it does here, and where it differs on p
 
 from __future__ import annotations
 
-from typing import Any
-
-from fairlead.lazy import load
+from fairlead.base.lazy import lazy_names
 
 # Name -> module of this package: imported on first use, so that configs can be made without torch.
 _LAZY = {
-    "AutoExportConfig": "auto",
-    "AutoHfExporter": "auto",
-    "get_hf_exporter": "auto",
-    "register_export_config": "auto",
-    "register_exporter": "auto",
-    "HfExporter": "base",
-    "DynamoConfig": "configs",
-    "ExecutorchConfig": "configs",
-    "ExportConfigMixin": "configs",
-    "ExportFormat": "configs",
-    "OnnxConfig": "configs",
-    "OpenVINOConfig": "configs",
-    "DynamoExporter": "dynamo",
-    "ExecutorchExporter": "executorch",
-    "OnnxExporter": "onnx",
-    "OnnxProgram": "program",
-    "OpenVINOExporter": "openvino",
-    "ExportQuantizer": "quantizers",
-    "NNCFOnnxQuantizer": "quantizers",
-    "NNCFOpenVINOQuantizer": "quantizers",
-    "NNCFQuantizationConfig": "quantizers",
-    "NNCFTorchFXQuantizer": "quantizers",
-    "NNCFWeightCompressionConfig": "quantizers",
-    "OnnxRuntimeDynamicConfig": "quantizers",
-    "OnnxRuntimeQuantizer": "quantizers",
-    "OnnxRuntimeStaticConfig": "quantizers",
-    "PT2EQuantizer": "quantizers",
+    "AutoExportConfig": "fairlead.exporters.auto",
+    "AutoHfExporter": "fairlead.exporters.auto",
+    "get_hf_exporter": "fairlead.exporters.auto",
+    "register_export_config": "fairlead.exporters.auto",
+    "register_exporter": "fairlead.exporters.auto",
+    "HfExporter": "fairlead.exporters.base",
+    "DynamoConfig": "fairlead.exporters.configs",
+    "ExecutorchConfig": "fairlead.exporters.configs",
+    "ExportConfigMixin": "fairlead.exporters.configs",
+    "ExportFormat": "fairlead.exporters.configs",
+    "OnnxConfig": "fairlead.exporters.configs",
+    "OpenVINOConfig": "fairlead.exporters.configs",
+    "DynamoExporter": "fairlead.exporters.dynamo",
+    "ExecutorchExporter": "fairlead.exporters.executorch",
+    "OnnxExporter": "fairlead.exporters.onnx",
+    "OnnxProgram": "fairlead.exporters.program",
+    "OpenVINOExporter": "fairlead.exporters.openvino",
+    "ExportQuantizer": "fairlead.exporters.quantizers",
+    "NNCFOnnxQuantizer": "fairlead.exporters.quantizers",
+    "NNCFOpenVINOQuantizer": "fairlead.exporters.quantizers",
+    "NNCFQuantizationConfig": "fairlead.exporters.quantizers",
+    "NNCFTorchFXQuantizer": "fairlead.exporters.quantizers",
+    "NNCFWeightCompressionConfig": "fairlead.exporters.quantizers",
+    "OnnxRuntimeDynamicConfig": "fairlead.exporters.quantizers",
+    "OnnxRuntimeQuantizer": "fairlead.exporters.quantizers",
+    "OnnxRuntimeStaticConfig": "fairlead.exporters.quantizers",
+    "PT2EQuantizer": "fairlead.exporters.quantizers",
 }
 
 __all__ = sorted(_LAZY)
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        value = load(__name__, name, f"fairlead.exporters.{_LAZY[name]}")
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'fairlead.exporters' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_LAZY))
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -18,12 +18,12 @@ from typing import Any
 
 import torch
 
-from fairlead.caches.kinds import Kind, kind_of
-from fairlead.capture import Capture, Parameters
 from fairlead.exporters.model_settings import exportable
 from fairlead.exporters.prepare import named_inputs
 from fairlead.exporters.refusals import InvalidValue
-from fairlead.record.state import ModelState
+from fairlead.patches.model_state import ModelState
+from fairlead.tree.caches.kinds import Kind, kind_of
+from fairlead.tree.capture import Capture, Parameters
 
 Components = dict[str, tuple[torch.nn.Module, dict[str, Any]]]
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from fairlead.experiment.progress import Progress
+from fairlead.experiment.result import ExportResult
 from fairlead.exporters.base import HfExporter
 from fairlead.exporters.configs import DynamoConfig
 from fairlead.exporters.onnx import shapes_asked
 from fairlead.exporters.prepared import prepared
 from fairlead.exporters.refusals import InvalidValue
-from fairlead.pipeline import ExportResult, Progress
-from fairlead.program.pipeline import ProgramExport
+from fairlead.options import Options
+from fairlead.targets.pt2.export import Pt2Export
 
 
 class DynamoExporter(HfExporter):
@@ -42,14 +44,16 @@ class DynamoExporter(HfExporter):
             "prefer_deferred_runtime_asserts_over_guards": config.prefer_deferred_runtime_asserts_over_guards,
         }
         with prepared(model, sample_inputs, tracing=method == "torch.export") as sample:
-            options = {"dynamic_shapes": shapes_asked(config), "verify": config.verify, "notes": sample.notes,
-                       "allow_random": config.allow_random}  # fmt: skip
+            options = Options(
+                dynamic_shapes=shapes_asked(config), verify=config.verify, notes=sample.notes,
+                allow_random=config.allow_random,
+            )  # fmt: skip
             return self.target(
                 sample.model, sample.call, config.output_path, options, Progress(None), method, export_options,
                 **self.target_options(config),
             ).run()  # fmt: skip
 
-    target: ClassVar[type[ProgramExport]] = ProgramExport
+    target: ClassVar[type[Pt2Export]] = Pt2Export
 
     def target_options(self, config: DynamoConfig) -> dict[str, Any]:
         return {}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from fairlead.executorch.pipeline import ExecutorchExport
-from fairlead.executorch.write import Options
 from fairlead.exporters.configs import ExecutorchConfig
 from fairlead.exporters.dynamo import DynamoExporter
+from fairlead.targets.executorch.export import ExecutorchExport
+from fairlead.targets.executorch.write import WriteOptions
 
 
 class ExecutorchExporter(DynamoExporter):
@@ -25,7 +25,7 @@ class ExecutorchExporter(DynamoExporter):
 
     def target_options(self, config: ExecutorchConfig) -> dict[str, Any]:
         return {
-            "write_options": Options(
+            "write_options": WriteOptions(
                 backend=None if config.backend == "portable" else config.backend,
                 alloc_graph_input=config.alloc_graph_input,
                 alloc_graph_output=config.alloc_graph_output,

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from fairlead.exporters.refusals import warn
+from fairlead.patches.attributes import patch_model_config
 
 # Attention that runs in kernels of its own, which no exporter sees into. "flash_attention_2", "paged|flash_...",
 # "kernels-community/flash-attn" and "flex_attention" all hold one of these.
@@ -90,22 +91,6 @@ def set_attention(config: Any, name: str) -> None:
         config._attn_implementation_internal = name
     else:
         config._attn_implementation = name
-
-
-@contextlib.contextmanager
-def patch_model_config(model: torch.nn.Module, flags: Mapping[str, Any]) -> Iterator[None]:
-    """Sets the flags that the model's config has and that are not None, for the duration of the block."""
-    config = getattr(model, "config", None)
-    before = {
-        name: getattr(config, name) for name, value in flags.items() if value is not None and hasattr(config, name)
-    }
-    try:
-        for name in before:
-            setattr(config, name, flags[name])
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(config, name, value)
 
 
 def accepted(model: torch.nn.Module, flags: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from fairlead.api import export_with
 from fairlead.exporters.base import HfExporter
 from fairlead.exporters.configs import ExportFormat, OnnxConfig
 from fairlead.exporters.prepared import prepared
 from fairlead.exporters.program import OnnxProgram, external_words
 from fairlead.exporters.quantizers.traced import quantized_before
-from fairlead.pipeline import export
-from fairlead.request import DEFAULT_OPSET, check_path
+from fairlead.options import DEFAULT_OPSET, Options, check_path
 
 
 class OnnxExporter(HfExporter):
@@ -34,25 +34,12 @@ class OnnxExporter(HfExporter):
         graph_first = quantizer is not None and quantizer.quantizes_fx_graph
         # A file without its weights cannot be verified: it is written from the program that was.
         plain = config.export_params and not config.keep_initializers_as_inputs and (quantizer is None or graph_first)
-        options = {"tracer": config.tracer} if config.tracer != "observe" else {}
         with (
             prepared(model, sample_inputs, tracing=config.tracer == "torch.export") as sample,
             quantized_before(sample, quantizer, ExportFormat.ONNX, shapes_asked(config) != {}) as (target, call),
         ):
-            result = export(
-                target,
-                call,
-                path if plain else None,
-                dynamic_shapes=shapes_asked(config),
-                opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
-                external_data=external_words(config.external_data),
-                verify=config.verify,
-                allow_random=config.allow_random,
-                strict=config.strict,
-                optimize=config.optimize,
-                notes=sample.notes,
-                **options,
-            )
+            options = options_of(config, notes=sample.notes)
+            result = export_with(options, target, call, path if plain else None, config.tracer)
             program = OnnxProgram(result, target, list(sample.inputs))
             if quantizer is not None and not graph_first:
                 program.quantize(quantizer, sample.inputs)
@@ -73,3 +60,13 @@ def shapes_asked(config: Any) -> Any:
     if config.dynamic_shapes is not None:
         return config.dynamic_shapes
     return None if config.dynamic else {}
+
+
+def options_of(config: OnnxConfig, **more: Any) -> Options:
+    """What a configuration asks for, as fairlead.export takes it."""
+    given = {
+        "dynamic_shapes": shapes_asked(config), "external_data": external_words(config.external_data),
+        "opset": DEFAULT_OPSET if config.opset_version is None else config.opset_version, "verify": config.verify,
+        "allow_random": config.allow_random, "strict": config.strict, "optimize": config.optimize,
+    }  # fmt: skip
+    return Options(**(given | more))

@@ -7,7 +7,8 @@ import os
 import tempfile
 from typing import Any, ClassVar
 
-from fairlead._core import Discrepancy, Staging
+from fairlead._core import Discrepancy
+from fairlead.base.staged import staged_file
 from fairlead.exporters.base import HfExporter
 from fairlead.exporters.configs import ExportFormat, OnnxConfig, OpenVINOConfig
 from fairlead.exporters.onnx import OnnxExporter
@@ -16,8 +17,9 @@ from fairlead.exporters.program import OnnxProgram
 from fairlead.exporters.quantizers.base import quantized_by
 from fairlead.exporters.quantizers.onnx_files import feed
 from fairlead.exporters.refusals import InvalidValue
-from fairlead.request import check_path
-from fairlead.runtime_check import compare
+from fairlead.options import check_path
+from fairlead.runtime.values import ort_value
+from fairlead.verify.runtime_check import compare
 
 # What both configurations have, and what concerns the export to ONNX.
 COMMON = (
@@ -70,12 +72,11 @@ def check(model: Any, program: OnnxProgram, sample: Prepared, equal: bool) -> No
     """Runs the converted model at the sample, in full precision, and compares with PyTorch; `equal` unless a quantizer
     has changed it.
     """
-    import onnxruntime
     import openvino
 
     compiled = openvino.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     results = compiled(feed(program.input_names, sample.inputs))
-    got = [onnxruntime.OrtValue.ortvalue_from_numpy(results[name]) for name in program.output_names]
+    got = [ort_value(results[name], results[name].dtype.name) for name in program.output_names]
     row = compare(program.output_names, sample.outputs(), got, None if equal else math.inf, program.contract.drawn)
     if equal and not row["ok"]:
         raise Discrepancy(
@@ -96,12 +97,9 @@ def save(model: Any, path: str, compress: bool) -> None:
     """Both files get their names when they are complete, the weights first."""
     import openvino
 
-    staging = Staging(path, "OpenVINOExporter")
-    try:
+    with staged_file(path, "OpenVINOExporter") as staging:
         openvino.save_model(model, staging.path, compress_to_fp16=compress)
         staging.commit_pair(os.path.basename(path).removesuffix(".xml") + ".bin")
-    finally:
-        staging.discard()
 
 
 def keep_state(model: Any, inputs: list[str], outputs: list[str]) -> None:

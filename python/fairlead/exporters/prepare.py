@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from fairlead.exporters.refusals import InvalidKind, InvalidValue
-from fairlead.leaves import get_leaf_tensors, replace_leaf_tensors
+from fairlead.tree.leaves import get_leaf_tensors, replace_leaf_tensors
 
 # How a model answers, rather than what it is asked: settings of the config, or constants of the export.
 OUTPUT_FLAGS = ("use_cache", "output_attentions", "output_hidden_states", "return_dict", "return_loss")

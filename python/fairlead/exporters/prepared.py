@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 
-from fairlead.capture import Capture
 from fairlead.exporters.model_settings import accepted, exportable
 from fairlead.exporters.prepare import prepare_for_export
-from fairlead.runtime_check import eager
+from fairlead.tree.capture import Capture
+from fairlead.verify.runtime_check import eager
 
 
 @dataclass

@@ -14,16 +14,17 @@ from typing import Any
 
 import torch
 
-from fairlead._core import Staging
+from fairlead.base.staged import staged_file
 from fairlead.contract import Contract
+from fairlead.experiment.result import ExportResult
 from fairlead.exporters.configs import ExportFormat
 from fairlead.exporters.prepare import OUTPUT_FLAGS
 from fairlead.exporters.quantizers.base import quantized_by
 from fairlead.exporters.refusals import InvalidValue
-from fairlead.leaves import get_leaf_tensors
-from fairlead.pipeline import ExportResult
-from fairlead.request import check_path
-from fairlead.runtime_check import NUMPY_LESS, OnnxSession, compare
+from fairlead.options import check_path
+from fairlead.tree.leaves import get_leaf_tensors
+from fairlead.verify.ort_values import to_tensor
+from fairlead.verify.runtime_check import OnnxSession, compare
 
 LARGEST_INSIDE = 256 << 20  # of weights in one file with the model, as the core's writer has it
 
@@ -188,7 +189,7 @@ class OnnxProgram:
             )
         if self._session is None:
             self.initialize_inference_session()
-        outputs = Outputs(torch_tensor(v) for v in self._session.run(leaves))
+        outputs = Outputs(to_tensor(v) for v in self._session.run(leaves))
         outputs.names = self.output_names
         return outputs
 
@@ -221,22 +222,9 @@ def write_ir(model: Any, path: str, external: str) -> None:
         external = "always" if weights > LARGEST_INSIDE else "never"
     # The name of the data has to be known before its content: no other export has this one either.
     data = f"{os.path.basename(path)}.{secrets.token_hex(8)}.data" if external == "always" else ""
-    staging = Staging(path, "export")
-    try:
+    with staged_file(path, "export") as staging:
         onnx_ir.save(model, staging.path, external_data=data or None)
         staging.commit_model(data if os.path.exists(os.path.join(staging.folder, data)) else "")
-    finally:
-        staging.discard()
-
-
-def torch_tensor(value: Any) -> torch.Tensor:
-    """An OrtValue as a tensor, also for the types that numpy lacks."""
-    for dtype, code in NUMPY_LESS.items():
-        if value.element_type() == code:
-            bits = torch.int16 if dtype.itemsize == 2 else torch.uint8
-            return torch.utils.dlpack.from_dlpack(value._ortvalue.to_dlpack()).view(bits).view(dtype)
-    array = value.numpy()
-    return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
 def shown(names: Sequence[str]) -> str:

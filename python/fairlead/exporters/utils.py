@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from fairlead.lazy import load
+from fairlead.base.lazy import lazy_names
 
 # Name -> module: imported on first use.
 _LAZY = {
@@ -17,13 +15,13 @@ _LAZY = {
     "decompose_multimodal": "fairlead.exporters.decompose",
     "decompose_prefill_decode": "fairlead.exporters.decompose",
     "duplicate_leaf_tensors": "fairlead.exporters.prepare",
-    "get_leaf_tensors": "fairlead.leaves",
+    "get_leaf_tensors": "fairlead.tree",
     "is_multimodal": "fairlead.exporters.decompose",
     "module_device": "fairlead.exporters.prepare",
     "module_dtype": "fairlead.exporters.prepare",
     "patch_attribute": "fairlead.patches",
     "patch_attributes": "fairlead.patches",
-    "patch_model_config": "fairlead.exporters.model_settings",
+    "patch_model_config": "fairlead.patches",
     "precompute_export_inputs": "fairlead.exporters.prepare",
     "prepare_for_export": "fairlead.exporters.prepare",
     "register_export_input_preparer": "fairlead.exporters.prepare",
@@ -35,14 +33,4 @@ _LAZY = {
 
 __all__ = sorted(_LAZY)
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        value = load(__name__, name, _LAZY[name])
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'fairlead.exporters.utils' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_LAZY))
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

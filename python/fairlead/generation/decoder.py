@@ -15,9 +15,9 @@ from torch.export import Dim
 from fairlead._core import InvalidInput
 from fairlead.generation.plan import PartPlan, Plan, Step, present_names
 from fairlead.generation.watch import BATCH, NEW, PAST, Watched, untouched, watch
-from fairlead.inputs import resized
-from fairlead.leaves import get_leaf_tensors, replace_leaf_tensors
-from fairlead.record.session import DTYPES
+from fairlead.tree.calls import resized
+from fairlead.tree.dtypes import DTYPES
+from fairlead.tree.leaves import get_leaf_tensors, replace_leaf_tensors
 
 LENGTH = PAST + NEW
 

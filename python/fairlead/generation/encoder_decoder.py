@@ -13,13 +13,13 @@ from typing import Any
 import torch
 
 from fairlead._core import InvalidInput
-from fairlead.caches import make_encoder_decoder_cache
-from fairlead.caches.kinds import Kind, kind_of
 from fairlead.generation.decoder import copy_of, entries
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.generation.watch import BATCH, NEW, PAST, Watched, untouched, watch
-from fairlead.inputs import resized
-from fairlead.leaves import get_leaf_tensors, replace_leaf_tensors
+from fairlead.tree.caches import make_encoder_decoder_cache
+from fairlead.tree.caches.kinds import Kind, kind_of
+from fairlead.tree.calls import resized
+from fairlead.tree.leaves import get_leaf_tensors, replace_leaf_tensors
 
 CACHE, MASK = "past_key_values", "decoder_attention_mask"
 KNOWN = ("decoder_input_ids", MASK, "decoder_position_ids", "attention_mask")

@@ -10,22 +10,22 @@ from typing import Any
 import torch
 
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, __version__
-from fairlead.alone import alone
+from fairlead.api import export_with
+from fairlead.base.alone import alone
+from fairlead.base.errors import reworded, sentence_of
 from fairlead.exporters.model_settings import exportable
-from fairlead.exporters.onnx import OnnxExporter
-from fairlead.exporters.program import OnnxProgram, external_words
+from fairlead.exporters.onnx import OnnxExporter, options_of
+from fairlead.exporters.program import OnnxProgram
 from fairlead.generation.decoder import plan_decoder
 from fairlead.generation.encoder_decoder import plan_encoder_decoder
 from fairlead.generation.merged import plan_merged
-from fairlead.generation.multimodal import is_multimodal, plan_multimodal
+from fairlead.generation.multimodal import encodes_images, plan_multimodal
 from fairlead.generation.paths import Paths
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.generation.settings import settings_of
 from fairlead.generation.shortest import shortest_length
 from fairlead.generation.together import check_together
 from fairlead.generation.watch import copied
-from fairlead.pipeline import export
-from fairlead.request import DEFAULT_OPSET
 from fairlead.runtime import manifest
 
 
@@ -84,7 +84,7 @@ def plan_for(model: Any, sample_inputs: Any, generation_config: Any = None, merg
     sample = copied(sample_inputs)
     if getattr(model.config, "is_encoder_decoder", False):
         return (plan_merged if merged else plan_encoder_decoder)(model, sample, generation_config)
-    if is_multimodal(model):
+    if encodes_images(model):
         return plan_multimodal(model, sample, generation_config)
     return plan_decoder(model, sample, generation_config)
 
@@ -97,21 +97,11 @@ def other_format(exporter: Any, part: PartPlan, paths: Paths) -> Any:
 def exported(exporter: OnnxExporter, part: PartPlan, paths: Paths, shared: SharedWeights) -> OnnxProgram:
     config = exporter.configured(paths.config_of(part.name))
     with in_part(part, paths), exportable(part.module) as notes:
-        result = export(
-            part.module,
-            part.calls,
-            paths.staged_file_of(part.name),
+        options = options_of(
+            config, output_names=part.output_names, notes=notes, shared_weights=shared,
             dynamic_shapes=part.dynamic_shapes if config.dynamic_shapes is None else config.dynamic_shapes,
-            output_names=part.output_names,
-            opset=DEFAULT_OPSET if config.opset_version is None else config.opset_version,
-            external_data=external_words(config.external_data),
-            verify=config.verify,
-            allow_random=config.allow_random,
-            strict=config.strict,
-            optimize=config.optimize,
-            notes=notes,
-            shared_weights=shared,
-        )
+        )  # fmt: skip
+        result = export_with(options, part.module, part.calls, paths.staged_file_of(part.name))
     return OnnxProgram(result, part.module, list(part.calls[0]))
 
 
@@ -121,8 +111,9 @@ def in_part(part: PartPlan, paths: Paths) -> Iterator[None]:
     try:
         yield
     except FairleadError as error:
-        text = (str(error).partition("] ")[2] or str(error)).replace(paths.stage, paths.folder)
-        raise type(error)(f"[export_for_generation] In the part {part.name}: {text}") from error
+        text = sentence_of(error).replace(paths.stage, paths.folder)
+        reworded(error, f"[export_for_generation] In the part {part.name}: {text}", paths.stage, paths.folder)
+        raise
 
 
 def manifest_of(

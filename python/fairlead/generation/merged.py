@@ -19,7 +19,7 @@ from fairlead.generation.decoder import copy_of, entries
 from fairlead.generation.encoder_decoder import CACHE, MASK, EncoderDecoder, cut, is_cross, observed
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.generation.watch import NEW, PAST, untouched
-from fairlead.leaves import get_leaf_tensors, replace_leaf_tensors
+from fairlead.tree.leaves import get_leaf_tensors, replace_leaf_tensors
 
 STATES, STATES_MASK = "encoder_hidden_states", "encoder_attention_mask"
 KNOWN = 5  # places of the encoder that the cache has already, in the call that is to tell the sizes apart

@@ -25,7 +25,7 @@ from fairlead.generation.images import INNER, flat_features, image_parts
 from fairlead.generation.plan import PartPlan, Plan, present_names
 from fairlead.generation.position_rules import rule_for
 from fairlead.generation.watch import BATCH, NEW, PAST, Watched, untouched, watch
-from fairlead.leaves import get_leaf_tensors
+from fairlead.tree.leaves import get_leaf_tensors
 
 CACHE = "past_key_values"
 NAMED = ("inputs_embeds", "attention_mask", "position_ids", CACHE)
@@ -33,7 +33,7 @@ TEXT = {0: "batch", 1: "sequence"}
 SPARE = 257  # rows of features in made-up calls: more than any text of theirs has image tokens
 
 
-def is_multimodal(model: Any) -> bool:
+def encodes_images(model: Any) -> bool:
     """Whether generate() encodes images for it."""
     base = getattr(model, "base_model", model)
     return callable(getattr(base, "get_image_features", None))

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairlead._core import InvalidInput
+from fairlead.base.staged import staged_folder
 from fairlead.generation.plan import Plan
-from fairlead.staged import staged_folder
 
 
 class Paths:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from fairlead.leaves import get_leaf_tensors
+from fairlead.tree.leaves import get_leaf_tensors
 
 
 @dataclass

@@ -7,8 +7,8 @@ from typing import Any
 from fairlead._core import Diverged
 from fairlead.generation.plan import PartPlan
 from fairlead.generation.watch import untouched
-from fairlead.leaves import get_leaf_tensors
-from fairlead.runtime_check import OnnxSession, compare
+from fairlead.tree.leaves import get_leaf_tensors
+from fairlead.verify.runtime_check import OnnxSession, compare
 
 
 def shortest_length(part: PartPlan, program: Any) -> int:

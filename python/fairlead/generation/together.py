@@ -11,11 +11,12 @@ import numpy as np
 import torch
 
 from fairlead._core import Discrepancy, InvalidInput
+from fairlead.base.errors import sentence_of
 from fairlead.exporters.prepare import module_dtype
 from fairlead.generation.plan import Plan
 from fairlead.generation.watch import config_for, copied, untouched
 from fairlead.runtime.generator import Generator, Run
-from fairlead.runtime_check import TOLERANCE
+from fairlead.verify.runtime_check import TOLERANCE
 
 TOKENS = 3
 SLACK = 10  # rounding of the parts adds up, and goes on in the cache
@@ -37,7 +38,7 @@ def check_together(model: Any, plan: Plan, folder: str, generation_config: Any) 
         except InvalidInput as error:
             raise Discrepancy(
                 f"[export_for_generation] Expected the parts of {type(model).__name__} to fit together, but at token "
-                f"{step}: {str(error).partition('] ')[2]} No file was written."
+                f"{step}: {sentence_of(error)} No file was written."
             ) from error
         worst = (np.abs(got - want) / np.maximum(1, np.abs(want))).max()
         if not worst <= limit:

@@ -10,10 +10,10 @@ from typing import Any
 import torch
 
 from fairlead._core import InvalidInput
-from fairlead.caches.kinds import Kind, kind_of
-from fairlead.leaves import get_leaf_tensors, replace_leaf_tensors
 from fairlead.observer import InputObserver, observe
-from fairlead.record.state import ModelState
+from fairlead.patches.model_state import ModelState
+from fairlead.tree.caches.kinds import Kind, kind_of
+from fairlead.tree.leaves import get_leaf_tensors, replace_leaf_tensors
 
 BATCH, PAST, NEW = 2, 7, 3  # of the calls that are made: different, and none is 1
 

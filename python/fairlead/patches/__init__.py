@@ -1,7 +1,7 @@
 """Reversible patches: a table of what keeps a model from being exported, and what is put in its place for a block."""
 
 from fairlead.patches.apply import Applied, Outcome, apply_patches
-from fairlead.patches.attributes import patch_attribute, patch_attributes
+from fairlead.patches.attributes import patch_attribute, patch_attributes, patch_model_config
 from fairlead.patches.describe import describe
 from fairlead.patches.fx_fixes import (
     apply_fx_node_fixes,
@@ -10,7 +10,7 @@ from fairlead.patches.fx_fixes import (
     register_fx_program_fix,
     unregister_fx_fix,
 )
-from fairlead.patches.model_state import patch_model_config, reset_model_state
+from fairlead.patches.model_state import reset_model_state
 from fairlead.patches.table import Patch, patch_rows, register_patch, unregister_patch
 from fairlead.patches.torch_export import torch_export_patches
 

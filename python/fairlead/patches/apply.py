@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from fairlead._core import FairleadError, InvalidInput
-from fairlead.alone import changed
+from fairlead.base.alone import changed
 from fairlead.patches.slots import lock, original_of, put_on, take_off
 from fairlead.patches.table import Patch, patch_rows, resolve
 

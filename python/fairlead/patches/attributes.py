@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from fairlead.alone import changed
+from fairlead.base.alone import changed
 from fairlead.patches.slots import put_on, take_off
 
 
@@ -27,3 +27,12 @@ def patch_attributes(patches: Iterable[tuple[Any, str, Callable[[Any], Any]]]) -
 def patch_attribute(obj: Any, attribute: str, factory: Callable[[Any], Any]):
     """The same for one attribute."""
     return patch_attributes([(obj, attribute, factory)])
+
+
+@contextlib.contextmanager
+def patch_model_config(model: Any, output_flags: Mapping[str, Any]) -> Iterator[None]:
+    """Inside the block `model.config` has these flags. None and flags that the config does not know are left alone."""
+    config = getattr(model, "config", None)
+    given = {name: value for name, value in output_flags.items() if value is not None and hasattr(config, name)}
+    with patch_attributes([(config, name, lambda original, v=value: v) for name, value in given.items()]):
+        yield

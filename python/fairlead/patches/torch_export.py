@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from fairlead.caches import register_flattening_functions
 from fairlead.patches.apply import Applied, apply_patches
 from fairlead.patches.model_state import reset_model_state
+from fairlead.tree.caches import register_flattening_functions
 
 
 @contextlib.contextmanager
@@ -32,7 +32,7 @@ def torch_export_patches(
     """
     with contextlib.ExitStack() as undo:
         undo.enter_context(register_flattening_functions(patch_transformers=patch_transformers))
-        from fairlead.caches.register import NOTHING
+        from fairlead.tree.caches.register import NOTHING
 
         choice = patch_transformers.lower() if isinstance(patch_transformers, str) else patch_transformers
         wanted = ({"transformers"} if choice not in NOTHING else set()) | ({"torch"} if patch_torch else set())

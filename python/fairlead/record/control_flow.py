@@ -1,7 +1,7 @@
 """Operators that take functions (torch.cond, while_loop, scan, map): a recording sees what one run of them did.
 
 The program of the model has both sides of them, and torch.export knows how to keep them: there such a model is traced
-(pipeline.py does so by itself). Where the recording only finds out which sizes vary, they are run like any function.
+(api.py does so by itself). Where the recording only finds out which sizes vary, they are run like any function.
 """
 
 from __future__ import annotations

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import torch
 
-from fairlead.alone import changed
-from fairlead.inputs import Call, resized
-from fairlead.record.state import TABLES, ModelState
+from fairlead.base.alone import changed
+from fairlead.patches.model_state import TABLES, ModelState
+from fairlead.tree.calls import Call, resized
 
 LARGEST = 4_000_000  # elements of an input
 MOST = 6  # sizes that are tried

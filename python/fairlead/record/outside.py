@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import torch
 
 from fairlead._core import Unsupported
-from fairlead.values import variations
+from fairlead.tree.values import variations
 
 if TYPE_CHECKING:
-    from fairlead.inputs import Call
     from fairlead.record.session import RecordingSession
+    from fairlead.tree.calls import Call
 
 
 def outside_of(

@@ -13,22 +13,18 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairlead import _core
-from fairlead.alone import changed, forget, pass_on
-from fairlead.caches import Kind, kind_of, remember_sizes
-from fairlead.leaves import get_leaf_tensors, with_numbers
+from fairlead.base.alone import changed, forget, pass_on
+from fairlead.patches.model_state import ModelState
 from fairlead.record.control_flow import register_rules
 from fairlead.record.indexing import CANONICAL
 from fairlead.record.light import Light, device_of, stays
 from fairlead.record.memos import Memos
 from fairlead.record.operators import Kept, define, kept_functions
-from fairlead.record.state import ModelState
 from fairlead.record.switches import tracing_switches
 from fairlead.record.threads import recorded_here, recorded_threads
-
-DTYPES = {getattr(torch, name): name for name in (
-    "float32", "uint8", "int8", "uint16", "int16", "int32", "int64", "bool", "float16", "float64", "uint32", "uint64",
-    "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz",
-) if hasattr(torch, name)}  # fmt: skip
+from fairlead.tree.caches import Kind, kind_of, remember_sizes
+from fairlead.tree.dtypes import DTYPES
+from fairlead.tree.leaves import get_leaf_tensors, with_numbers
 
 _KEPT: dict = {}
 

@@ -25,7 +25,8 @@ from typing import Any
 import torch
 
 from fairlead import _core
-from fairlead.alone import during
+from fairlead.base.alone import during
+from fairlead.patches.apply import apply_patches
 
 _here = threading.local()  # .depth: how many blocks of this thread are open
 
@@ -123,8 +124,6 @@ def tracing_switches(flags: bool = True) -> Iterator[None]:
         stack.enter_context(without_fast_path())
         stack.enter_context(switched(torch, "compile", lambda before: by_thread(_uncompiled, before)))
         stack.enter_context(switched(builtins, "__import__", _importing))
-        from fairlead.patches.apply import apply_patches  # which needs this package
-
         stack.enter_context(apply_patches("observe"))
         stack.enter_context(here())
         yield

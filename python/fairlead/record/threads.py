@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from fairlead._core import Unsupported
-from fairlead.alone import during
+from fairlead.base.alone import during
 from fairlead.record.switches import here
 
 PATIENCE = 20.0  # seconds

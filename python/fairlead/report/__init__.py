@@ -1,8 +1,8 @@
 """The report: one HTML page about an export, or about why there is none. It needs no network and nothing beside it.
 
     result.report("model.html")                     # of what fairlead.export returned
-    fairlead.write_report("out/")                   # of files alone: one section per ONNX file
-    fairlead.report_failure(error, "why.html")      # of a FairleadError; error.report("why.html") is the same
+    fairlead.report.write_report("out/")                   # of files alone: one section per ONNX file
+    fairlead.report.report_failure(error, "why.html")      # of a FairleadError; error.report("why.html") is the same
 
 The core counts and orders (`_core.file_report`), `page.py` lays out, `templates/` has the HTML, CSS and JavaScript.
 """
@@ -50,7 +50,7 @@ def report_failure(error: Exception, path: str | os.PathLike) -> str:
     >>> try:
     ...     fairlead.export(model, inputs, "model.onnx")
     ... except fairlead.FairleadError as error:
-    ...     fairlead.report_failure(error, "why.html")
+    ...     fairlead.report.report_failure(error, "why.html")
     """
     from fairlead.report.page import render_failure
 

@@ -89,7 +89,7 @@ def unsupported(facts: dict) -> list[dict]:
     return [
         step(
             "Give the operator an ONNX form of your own: docs/custom_operators.md says how.",
-            f'@fairlead.register_lowering("{name}")\n'
+            f'@fairlead.lowerings.register_lowering("{name}")\n'
             'def lower(b):\n    b.result(b.op("Identity", b.input(0)))  # its form instead of Identity',
         ),
         step("Or replace it in the model at the lines above by operators of docs/operators.md."),

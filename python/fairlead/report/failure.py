@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from typing import Any
 
 from fairlead import _core
-from fairlead.first_differing import first_differing
 from fairlead.report.record import class_name, versions
+from fairlead.verify.first_differing import first_differing
 
 CONTEXT = 6  # operators shown before and after a parting
 
@@ -16,14 +17,14 @@ def explain(error: Exception, export) -> None:
     """Adds the facts of a failed export. A model that branched runs once more, to see where the other side goes."""
     failed = failed_check(error, export)
     facts: dict[str, Any] = {
-        "model": class_name(export.model),
+        "model": model_name(export.model),
         "versions": versions(),
         "path": export.path,
         "stage": export.progress.current,
         "timings": dict(export.progress.timings),
         "inputs": [
             {"name": name, "dtype": str(t.dtype).removeprefix("torch."), "shape": list(t.shape)}
-            for name, t in zip(export.call.names, export.call.tensors, strict=True)
+            for name, t in (zip(export.call.names, export.call.tensors, strict=True) if export.call else ())
         ],
         "differences": list(failed[2]) if failed else [],
     }
@@ -42,6 +43,11 @@ def explain(error: Exception, export) -> None:
             name_operator(error, export, failed[0], failed[1])
 
 
+def model_name(model: Any) -> str:
+    """Its class; of a program in a file, the file."""
+    return os.path.basename(os.fsdecode(model)) if isinstance(model, (str, os.PathLike)) else class_name(model)
+
+
 def failed_check(error: Exception, export) -> tuple | None:
     """The program, the tensors and the rows of the check that an error comes from."""
     if export.driver is None:
@@ -54,7 +60,7 @@ def name_operator(error: Exception, export, program, tensors: list) -> None:
     """The operator that is to blame becomes the last sentence of the error."""
     if export.suffix != ".onnx" or program.built is None:
         return
-    found = first_differing(program, tensors, export.input_names, export.options["opset"])
+    found = first_differing(program, tensors, export.input_names, export.options.opset)
     if found:
         error.facts["first_differing"] = found
         error.args = (f"{error.args[0]} {found}",)
@@ -68,7 +74,7 @@ def parting_tensors(error: Exception, export, failed: tuple | None) -> tuple[lis
         return failed[1], export.probed.runs[0]
     for sizes, reference, before, now in reversed(export.experiment.partings(0)):
         if before in str(error) and now in str(error):
-            return export.tensors_at(sizes), reference
+            return export.call.at(sizes), reference
     return None, -1
 
 

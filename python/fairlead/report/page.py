@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from fairlead import _core
+from fairlead.base.errors import sentence_of
+from fairlead.base.plain_text import escaped
+from fairlead.base.units import seconds_text, size_text
 from fairlead.contract import LARGEST, grouped, grouped_fixed, times
-from fairlead.plain_text import escaped
 from fairlead.report.advice import advice_for
 from fairlead.report.pictures import differences, number, time_bar
 from fairlead.report.sources import Sources, shown_place
@@ -22,19 +24,6 @@ from fairlead.report.sources import Sources, shown_place
 FORMS = ("unsupported form", "must be constant")
 
 FORMATS = {".onnx": "ONNX", ".pte": "ExecuTorch", ".pt2": "PyTorch 2 archive"}
-
-
-def size_text(size: float) -> str:
-    """12 -> "12 B", 1536 -> "1.5 kB" (of 1,000 bytes, as disks are sold)."""
-    for unit in ("B", "kB", "MB"):
-        if size < 1000:
-            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-        size /= 1000
-    return f"{size:.2f} GB"
-
-
-def seconds_text(seconds: float) -> str:
-    return f"{seconds:.1f} s" if seconds >= 10 else f"{seconds:.2f} s" if seconds >= 0.1 else f"{1000 * seconds:.1f} ms"
 
 
 def safe_json(value: Any) -> str:
@@ -259,7 +248,7 @@ def render_failure(error: Exception) -> str:
     facts = {"stage": "", "path": "", "inputs": []} | (getattr(error, "facts", None) or {})
     details = list(getattr(error, "details", ()))
     sources = Sources()
-    sentence = shown_place(str(error).split("] ", 1)[-1])
+    sentence = shown_place(sentence_of(error))
     parting = facts.get("parting")
     failed = {
         "error": type(error).__name__, "sentence": sentence, "facts": facts, "advice": advice_for(error, facts),

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead import _core
+from fairlead.base.json_form import problem
+from fairlead.base.plain_json import plain_json
 from fairlead.contract import Contract, fixed_together, grouped
-from fairlead.json_form import problem
-from fairlead.plain_json import plain_json
 from fairlead.report.record_form import RECORD, TIMES
 
 KEY = "fairlead.report"

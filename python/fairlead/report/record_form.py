@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.json_form import Map, whole
+from fairlead.base.json_form import Map, whole
 
 SIZE = whole(-(2**63), 2**63 - 1)
 
 
 def number(value: Any) -> str:
-    """Infinities and NaN are texts: plain_json.py."""
+    """Infinities and NaN are texts: base/plain_json.py."""
     right = isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e300
     return "" if right or value in ("nan", "inf", "-inf") else "a number"
 

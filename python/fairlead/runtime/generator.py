@@ -17,9 +17,10 @@ import numpy as np
 from fairlead._core import FairleadError, InvalidInput, ParseError
 from fairlead.runtime import manifest as manifests
 from fairlead.runtime.grids import grid_inputs
-from fairlead.runtime.part import TYPES, Part, ort_value, to_numpy
+from fairlead.runtime.part import Part
 from fairlead.runtime.positions import positions_for
 from fairlead.runtime.sampling import Chooser, Settings
+from fairlead.runtime.values import TYPES, ort_value, to_numpy
 
 
 def state_of(folder: str) -> tuple | None:
@@ -200,7 +201,7 @@ class Run:
         batch = ids.shape[0]
         for entry in self.manifest["cache"]:
             shape = [batch if d == "batch" else 0 if isinstance(d, str) else d for d in entry["shape"]]
-            self.pool[entry["past"]] = ort_value(np.zeros(shape, TYPES[entry["dtype"]][0]), entry["dtype"])
+            self.pool[entry["past"]] = ort_value(np.zeros(shape, TYPES[entry["dtype"]]), entry["dtype"])
         self.fed = ids
         self.make_empty(ids.shape[1], missing_only=True)
         self.positions = positions_for(self.manifest["positions"], ids, self.mask, self.pool)
@@ -223,7 +224,7 @@ class Run:
                 continue
             sizes = {"batch": len(self.tokens), "sequence": length}
             shape = [sizes.get(d, 0) if isinstance(d, str) else d for d in entry["shape"]]
-            self.pool[name] = np.zeros(shape, TYPES[entry["dtype"]][0])
+            self.pool[name] = np.zeros(shape, TYPES[entry["dtype"]])
 
     # ---- the steps
 

@@ -6,20 +6,20 @@ import math
 from dataclasses import fields
 from typing import Any
 
-from fairlead.json_form import Map, among, problem, whole
-from fairlead.runtime.part import TYPES
+from fairlead.base.json_form import Map, among, problem, whole
 from fairlead.runtime.positions import KINDS as POSITIONS
 from fairlead.runtime.sampling import Settings
+from fairlead.runtime.values import TYPES
 
-LARGEST = 1 << 28  # elements of what a manifest makes at once
+MOST_ELEMENTS = 1 << 28  # elements of what a manifest makes at once
 TOKENS = 1 << 40  # beyond every vocabulary
 
 
 def shape(value: Any) -> str:
     right = isinstance(value, list) and len(value) <= 16
     sizes = [size for size in value if not isinstance(size, str)] if right else []
-    right = right and all(isinstance(s, int) and not isinstance(s, bool) and 0 <= s <= LARGEST for s in sizes)
-    return "" if right and math.prod(sizes) <= LARGEST else f"sizes or names, of {LARGEST} elements at most"
+    right = right and all(isinstance(s, int) and not isinstance(s, bool) and 0 <= s <= MOST_ELEMENTS for s in sizes)
+    return "" if right and math.prod(sizes) <= MOST_ELEMENTS else f"sizes or names, of {MOST_ELEMENTS} elements at most"
 
 
 def start(value: Any) -> str:

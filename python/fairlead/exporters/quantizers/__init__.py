@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from fairlead.lazy import load
+from fairlead.base.lazy import lazy_names
 
 # Name -> module of this package: imported on first use; the libraries behind them when they quantize.
 _LAZY = {
-    "CalibrationSet": "base",
-    "ExportQuantizer": "base",
-    "NNCFOnnxQuantizer": "nncf",
-    "NNCFOpenVINOQuantizer": "nncf",
-    "NNCFQuantizationConfig": "nncf",
-    "NNCFTorchFXQuantizer": "nncf",
-    "NNCFWeightCompressionConfig": "nncf",
-    "OnnxRuntimeDynamicConfig": "onnxruntime",
-    "OnnxRuntimeQuantizer": "onnxruntime",
-    "OnnxRuntimeStaticConfig": "onnxruntime",
-    "PT2EQuantizer": "pt2e",
+    "CalibrationSet": "fairlead.exporters.quantizers.base",
+    "ExportQuantizer": "fairlead.exporters.quantizers.base",
+    "NNCFOnnxQuantizer": "fairlead.exporters.quantizers.nncf",
+    "NNCFOpenVINOQuantizer": "fairlead.exporters.quantizers.nncf",
+    "NNCFQuantizationConfig": "fairlead.exporters.quantizers.nncf",
+    "NNCFTorchFXQuantizer": "fairlead.exporters.quantizers.nncf",
+    "NNCFWeightCompressionConfig": "fairlead.exporters.quantizers.nncf",
+    "OnnxRuntimeDynamicConfig": "fairlead.exporters.quantizers.onnxruntime",
+    "OnnxRuntimeQuantizer": "fairlead.exporters.quantizers.onnxruntime",
+    "OnnxRuntimeStaticConfig": "fairlead.exporters.quantizers.onnxruntime",
+    "PT2EQuantizer": "fairlead.exporters.quantizers.pt2e",
 }
 
 __all__ = sorted(_LAZY)
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        value = load(__name__, name, f"fairlead.exporters.quantizers.{_LAZY[name]}")
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'fairlead.exporters.quantizers' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted(set(globals()) | set(_LAZY))
+__getattr__, __dir__ = lazy_names(__name__, _LAZY)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fairlead.exporters.refusals import InvalidValue
-from fairlead.leaves import get_leaf_tensors
+from fairlead.tree.leaves import get_leaf_tensors
 
 
 def saved(model: Any, folder: str) -> str:

@@ -9,14 +9,14 @@ from typing import Any
 import torch
 
 from fairlead._core import Unsupported
-from fairlead.caches import register_flattening_functions
-from fairlead.capture import Capture
 from fairlead.exporters.configs import ExportFormat
 from fairlead.exporters.model_settings import evaluating, patch_model_config
 from fairlead.exporters.prepared import Prepared
 from fairlead.exporters.quantizers.base import quantized_by
 from fairlead.exporters.refusals import InvalidValue
-from fairlead.leaves import get_leaf_tensors
+from fairlead.tree.caches import register_flattening_functions
+from fairlead.tree.capture import Capture
+from fairlead.tree.leaves import get_leaf_tensors
 
 
 def traced_call(names: Sequence[str], call: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,125 @@
+"""fairlead.export: what is asked for, checked and handed to the target that the path names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from fairlead import _core
+from fairlead.base.alone import alone
+from fairlead.experiment.job import Job
+from fairlead.experiment.progress import Progress
+from fairlead.experiment.result import ExportResult
+from fairlead.options import DEFAULT_OPSET, Options
+from fairlead.programs.export import check_tracer, is_program
+from fairlead.record.control_flow import ControlFlow
+from fairlead.targets.onnx import OnnxExport
+
+
+def export(
+    model: Any,
+    inputs: Any = None,
+    path: str | os.PathLike | None = None,
+    *,
+    tracer: str = "observe",
+    dynamic_shapes: Any = None,
+    input_names: list[str] | None = None,
+    output_names: list[str] | None = None,
+    opset: int = DEFAULT_OPSET,
+    external_data: str = "auto",
+    verify: bool = True,
+    strict: bool = False,
+    tolerance: float | None = None,
+    allow_random: bool = False,
+    max_size: Mapping[str, int] | None = None,
+    optimize: bool = True,
+    notes: Sequence[str] = (),
+    shared_weights: _core.SharedWeights | None = None,
+    progress: bool | Callable[[str], None] = False,
+) -> ExportResult:
+    """Exports a PyTorch module with every dimension dynamic that the model lets vary: to ONNX, or by the suffix of the
+    path to a torch.export.ExportedProgram (.pt2) or to ExecuTorch (.pte).
+
+    model: the module, in eval mode, on the CPU; or a program of torch.export, or the name of a .pt2 file with one:
+        then export(program, path), with no inputs.
+    inputs: one example call (a tuple of positional or a dict of named arguments), or a list of several.
+    path: the .onnx file; large weights go to a file beside it. None leaves no file: the result's model can be written.
+    tracer: "observe" runs the model at several sizes and records it; "torch.export" traces it symbolically first.
+    dynamic_shapes: as torch.export takes them; None finds out by itself. What is not mentioned stays fixed.
+    input_names, output_names: names of the file's inputs and outputs, in order; by default the flat paths of the
+        tensors (`input_ids`, `past_key_values.0.key`, `present.0.key`, `logits`).
+    opset: 18 or newer, up to what the installed ONNX Runtime supports.
+    external_data: "auto", "always" or "never".
+    verify: run the file in ONNX Runtime and compare with eager at sizes that were never probed.
+    strict: an assumption (a value the model read and that never varied) is an error.
+    tolerance: largest difference allowed, in proportion to an output's largest value; None: 1e-4 for float32, by dtype.
+    allow_random: outputs that differ from run to run, because the model draws random numbers, are no error: the file
+        draws anew at each run, and of such outputs only shapes and types are checked.
+    max_size: the largest size of a symbol of the contract, {"sequence": 2048}: a bound for the contract and for formats
+        that plan memory (.pte).
+    optimize: simplify and fuse the program before it is lowered.
+    notes: sentences for the contract, about what was done to the model before.
+    shared_weights: what files written before in the same folder hold; this one refers to them, and adds its own.
+    progress: True prints the stages, a function is called with each.
+
+    >>> result = fairlead.export(model, {"input_ids": ids}, "model.onnx")
+    >>> print(result.contract)
+    """
+    options = Options(
+        dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names, opset=opset,
+        external_data=external_data, verify=verify, strict=strict, tolerance=tolerance, allow_random=allow_random,
+        max_size=max_size, optimize=optimize, notes=notes, shared_weights=shared_weights,
+    )  # fmt: skip
+    return export_with(options, model, inputs, path, tracer, progress)
+
+
+@alone
+def export_with(
+    options: Options, model: Any, inputs: Any = None, path: str | os.PathLike | None = None, tracer: str = "observe",
+    progress: bool | Callable[[str], None] = False,
+) -> ExportResult:  # fmt: skip
+    """fairlead.export with its options in one object."""
+    show = (
+        progress if callable(progress) else (lambda what: print(f"fairlead: {what}", flush=True)) if progress else None
+    )
+    check_tracer(tracer)
+    model = getattr(model, "_orig_mod", model)  # what torch.compile was given
+    if is_program(model, inputs, path):
+        return OnnxExport(model, None, inputs if path is None else path, options, Progress(show)).run_program(None)
+    target = target_of(path)
+    if target is not OnnxExport and tracer == "torch.export":  # the program itself is what is asked for
+        return target(model, inputs, path, options, Progress(show), method="torch.export").run()
+    job = target(model, inputs, path, options, Progress(show))
+    if tracer == "torch.export":
+        return job.run_program(model)
+    try:
+        return job.run()
+    except ControlFlow:  # torch.cond and its like, which the other tracer keeps
+        if target is not OnnxExport:
+            return target(model, inputs, path, options, Progress(show), method="torch.export").run()
+        try:
+            return OnnxExport(model, inputs, path, options, Progress(show)).run_program(model)
+        except _core.Unsupported:
+            # Some models use them only where they are told that they are traced.
+            plain = OnnxExport(model, inputs, path, options, Progress(show))
+            plain.plain = True
+            try:
+                return plain.run()
+            except (ControlFlow, _core.FairleadError):
+                pass  # the first error says more
+            raise
+
+
+def target_of(path: Any) -> type[Job]:
+    """What writes a file of this name: the suffix decides."""
+    suffix = os.path.splitext(os.fspath(path))[1].lower() if isinstance(path, (str, os.PathLike)) else ""
+    if suffix == ".pt2":
+        from fairlead.targets.pt2.export import Pt2Export
+
+        return Pt2Export
+    if suffix == ".pte":
+        from fairlead.targets.executorch.export import ExecutorchExport
+
+        return ExecutorchExport
+    return OnnxExport

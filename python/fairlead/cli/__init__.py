@@ -1,0 +1,71 @@
+"""The entry of the command line: what every command shares about errors and exit codes.
+
+Exit codes: 0 done; 1 the model cannot be exported, or a file not be written; 2 usage: a wrong option, input or path;
+130 interrupted with Ctrl-C; 143 ended by SIGTERM.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from fairlead._core import FairleadError, InvalidInput
+from fairlead.base.lazy import explain
+
+
+def main() -> None:
+    try:
+        import click
+    except ImportError as error:
+        print(f"fairlead: the command line needs click ({error}): pip install click rich", file=sys.stderr)
+        sys.exit(2)
+
+    from fairlead.base.plain_text import one_line
+    from fairlead.base.signals import Terminated, terminated_as_exception
+    from fairlead.cli.commands import fairlead
+    from fairlead.cli.printing import failed, tell
+
+    try:
+        with terminated_as_exception():
+            code = fairlead.main(prog_name="fairlead", standalone_mode=False) or 0
+        sys.exit(code)
+    except click.exceptions.Exit as done:
+        sys.exit(done.exit_code)
+    except click.ClickException as error:  # usage: shown with the command's own help line
+        error.message = one_line(error.message)
+        error.show()
+        sys.exit(error.exit_code)
+    except (click.Abort, KeyboardInterrupt) as stopped:
+        failed("interrupted, nothing was written")
+        sys.exit(143 if isinstance(stopped, Terminated) or isinstance(stopped.__cause__, Terminated) else 130)
+    except FairleadError as error:
+        failed(str(error))
+        if page := getattr(error, "page", None):
+            tell(f"Where, why and what to try: {page}")
+        sys.exit(2 if isinstance(error, InvalidInput) else 1)
+    except ImportError as error:  # torch or another package is missing: the message says what to install
+        failed(str(explain(error, "this command")))
+        sys.exit(2)
+    except RecursionError:
+        failed(
+            "[fairlead] Expected files and inputs that are nested some hundred levels deep at most, got deeper ones."
+        )
+        sys.exit(2)
+    except UnicodeError as error:
+        failed(f"[fairlead] Expected text in UTF-8, got other bytes ({error}).")
+        sys.exit(2)
+    except BrokenPipeError:  # fairlead inspect model.onnx | head
+        sys.stderr.close()
+        sys.exit(0)
+    except MemoryError:
+        failed("[fairlead] Expected enough memory for this model, got less. Use a smaller one or another machine.")
+        sys.exit(1)
+    except Exception as error:  # a file may be wrong in ways that nobody thought of
+        if os.environ.get("FAIRLEAD_TRACEBACK"):
+            raise
+        text = " ".join(str(error).split())[:300]
+        failed(
+            f"[fairlead] Unexpected {type(error).__name__}: {text.rstrip('.')}. This is a fault in Fairlead; please "
+            "report it, with what FAIRLEAD_TRACEBACK=1 in the environment shows."
+        )
+        sys.exit(1)

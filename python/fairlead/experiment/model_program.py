@@ -1,0 +1,43 @@
+"""One program of a model, as the driver of an experiment holds it: its example, its recordings, what was built."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from fairlead.tree.calls import Call, other_floats, other_integers
+
+if TYPE_CHECKING:
+    from fairlead.record.session import RecordingSession
+    from fairlead.verify.verification import Verification
+
+
+@dataclass
+class Program:
+    number: int
+    call: Call  # its example
+    session: RecordingSession
+    outputs: list | None = None  # names of its first run's
+    names: list[str] = field(default_factory=list)  # as the file has them
+    built: Any = None
+    flips: list = field(default_factory=list)  # where its questions have other answers
+    others: list | None = None  # the example with other values
+    verification: Verification | None = None
+    later: Call | None = None  # the next call of generation
+
+    def at(self, sizes: list[list[int]]) -> list[torch.Tensor]:
+        """The example's tensors, repeated or cut to sizes."""
+        return self.call.at(sizes)
+
+    def with_other_values(self, sizes: list[list[int]], number: int) -> list[torch.Tensor] | None:
+        """The same with other integers, or floats at other places, in one input; None where there is no such way."""
+        if self.others is None or number == 0:
+            base = self.at(sizes)
+            self.others = [
+                [other if i == k else t for i, t in enumerate(base)]
+                for k, tensor in enumerate(base)
+                for other in [*other_integers(tensor), *other_floats(tensor)]
+            ]
+        return [t.clone() for t in self.others[number]] if number < len(self.others) else None
