@@ -219,15 +219,20 @@ ResultShapes unsqueezed(const ShapeCall& call) {
   return {shape};
 }
 
-// squeeze(self, dims): a size that is not known to be 1 is kept, as it was in the runs
+// squeeze(self, dims): sizes that are 1, and those that were in every run
 ResultShapes squeezed(const ShapeCall& call) {
   if (!call.is_value(0)) return {};
-  const auto axes = call.axes(1, call.rank(0));
+  auto axes = call.axes(1, call.rank(0));
   if (!axes) return {};
+  std::vector<std::size_t> ones;
+  for (const std::size_t axis : *axes) {
+    if (is_const(call.shape(0)[axis], 1)) ones.push_back(axis);
+  }
+  if (ones.size() + call.out_rank == call.rank(0)) *axes = ones;
   std::vector<Expr> shape;
   for (std::size_t axis = 0; axis < call.rank(0); ++axis) {
-    const bool named = std::find(axes->begin(), axes->end(), axis) != axes->end();
-    if (!named || !is_const(call.shape(0)[axis], 1)) shape.push_back(call.shape(0)[axis]);
+    const bool gone = std::find(axes->begin(), axes->end(), axis) != axes->end();
+    if (!gone) shape.push_back(call.shape(0)[axis]);
   }
   return {shape};
 }
@@ -462,7 +467,7 @@ std::span<const ShapeRow> place_shapes() { return kRows; }
 std::vector<Expr> size_hints(ExprPool& pool, const Graph& graph, const Node& node) {
   std::vector<Expr> hints;
   if (node.op != "aten.slice.Tensor") return hints;
-  const auto s = read_slice({pool, graph, node, 1});
+  const auto s = read_slice({pool, graph, node, 1, 0});
   if (!s) return hints;
   const Span exact = slice_span(pool, s->size, s->start, s->end, s->step);
   if (exact.length != nullptr) hints.push_back(exact.length);

@@ -14,7 +14,8 @@ struct ShapeCall {
   ExprPool& pool;
   const Graph& graph;
   const Node& node;
-  std::size_t count;  // results
+  std::size_t count;     // results
+  std::size_t out_rank;  // of the first
 
   [[nodiscard]] bool has(std::size_t k) const {
     return k < node.args.size() && node.args[k].kind != ArgKind::kNone;

@@ -112,9 +112,9 @@ bool is_pointwise(std::string_view op) {
 
 }  // namespace
 
-ResultShapes result_shapes(ExprPool& pool, const Graph& graph, const Node& node,
-                           std::size_t count) {
-  const ShapeCall call{pool, graph, node, count};
+ResultShapes result_shapes(ExprPool& pool, const Graph& graph, const Node& node, std::size_t count,
+                           std::size_t rank) {
+  const ShapeCall call{pool, graph, node, count, rank};
   if (const ShapeRow* row = row_of(node.op)) return row->rule(call);
   if (is_pointwise(node.op)) return broadcast_all(call);
   return {};

@@ -13,9 +13,9 @@ namespace fairlead {
 // Result by result; a null size is not known, an empty list (or too short a one) says nothing.
 using ResultShapes = std::vector<std::vector<Expr>>;
 
-// `count`: how many results the node has.
+// `count`: how many results the node has; `rank`: of the first.
 [[nodiscard]] ResultShapes result_shapes(ExprPool& pool, const Graph& graph, const Node& node,
-                                         std::size_t count);
+                                         std::size_t count, std::size_t rank);
 
 // Expressions that the result sizes of `node` may have where its rule does not say: places whose
 // signs are not known. The likelier come last.

@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
 
 #include "fairlead/aten/shapes.h"
 #include "fairlead/base/error.h"
+#include "fairlead/graph/args.h"
 #include "fairlead/trace/program_impl.h"
 
 namespace fairlead {
@@ -118,6 +120,9 @@ void ProgramBuilder::add_operator() {
   if (!written.empty()) {
     add_write(std::move(node), written);
   } else {
+    settle_squeeze(node, record.item_count > 0 && run_.items[record.items].kind == ItemKind::kTensor
+                             ? static_cast<RunValue>(run_.items[record.items].i)
+                             : kNoRunValue);
     add_results(record, std::move(node));
   }
 }
@@ -213,7 +218,12 @@ void ProgramBuilder::add_results(const OpRecord& record, Node node) {
   for (std::uint32_t k = 0; k < record.result_count; ++k) {
     if (run_.items[record.results + k].kind != ItemKind::kList) ++count;
   }
-  const ResultShapes known = result_shapes(pool(), graph(), node, count);
+  std::size_t rank = 0;
+  for (std::uint32_t k = record.result_count; k-- > 0;) {
+    const Item& item = run_.items[record.results + k];
+    if (item.kind == ItemKind::kTensor) rank = run_.values[item.i].rank;
+  }
+  const ResultShapes known = result_shapes(pool(), graph(), node, count, rank);
   std::vector<RunValue> made;
   for (std::uint32_t k = 0; k < record.result_count; ++k) {
     const Item& item = run_.items[record.results + k];
@@ -244,6 +254,44 @@ void ProgramBuilder::add_results(const OpRecord& record, Node node) {
       functional_.define_root(v, graph().nodes[index].outputs[k]);
     }
   }
+}
+
+// Whether a size is 1 is a question that squeeze() asks for the model: what it left out is named.
+void ProgramBuilder::settle_squeeze(Node& node, RunValue given) {
+  if (!node.op.starts_with("aten.squeeze") || given == kNoRunValue) return;
+  const Shape& shape = graph().values[node.args[0].value].shape;
+  const auto rank = static_cast<std::int64_t>(shape.size());
+  std::vector<std::int64_t> named(shape.size());
+  std::iota(named.begin(), named.end(), std::int64_t{0});
+  if (node.args.size() > 1) {
+    named.clear();
+    const Arg& dims = node.args[1];
+    const std::vector<Arg> items =
+        dims.kind == ArgKind::kList ? std::vector<Arg>(dims.items.begin(), dims.items.end())
+                                    : std::vector<Arg>{dims};
+    for (const Arg& item : items) {
+      if (item.kind != ArgKind::kInt || !is_const(item.expr)) return;
+      const std::int64_t dim = item.expr->value;
+      if (dim < -rank || dim >= rank) return;
+      named.push_back(dim < 0 ? dim + rank : dim);
+    }
+  }
+  Arg gone;
+  gone.kind = ArgKind::kList;
+  bool open = false;
+  for (const std::int64_t axis : named) {
+    const Expr size = shape[static_cast<std::size_t>(axis)];
+    const bool one = run_.dim(given, static_cast<int>(axis)) == 1;
+    if (one) gone.items.push_back(int_arg(pool().constant(axis)));
+    if (is_const(size)) continue;
+    open = true;
+    if (request_.nested || request_.rolled != nullptr) continue;
+    program_.guards.push_back({Compare::kEqual, one, size, pool().constant(1),
+                               std::string(node.module), std::string(node.source)});
+  }
+  if (!open) return;
+  node.op = "aten.squeeze.dims";
+  node.args = {node.args[0], std::move(gone)};
 }
 
 // split(20) makes as many parts as a size says: a question that PyTorch asks for the model.

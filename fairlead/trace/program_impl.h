@@ -69,6 +69,7 @@ class ProgramBuilder {
   void add_write(Node node, const std::vector<RunValue>& written);
   void add_results(const OpRecord& record, Node node);
   void add_int_hints(const Arg& arg);
+  void settle_squeeze(Node& node, RunValue given);
   void add_count_guard(const Node& node, std::size_t count);
   void set_shape(ValueId id, RunValue v, const DataSize* data, const std::vector<Expr>& known = {});
   void set_open_shape(ValueId id, RunValue v);

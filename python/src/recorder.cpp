@@ -404,7 +404,9 @@ void Recorder::push(nb::handle object) {
     run_->items.push_back(item);
   } else {  // devices, layouts, memory formats, generators
     item.kind = ItemKind::kString;
-    item.i = vocabulary_.intern(nb::cast<std::string>(nb::str(object)));
+    std::string text = nb::cast<std::string>(nb::str(object));
+    if (text == "meta") text = "cpu";  // as it is in a run with weights
+    item.i = vocabulary_.intern(text);
     run_->items.push_back(item);
   }
 }

@@ -43,10 +43,10 @@ std::string hint_texts(const std::string& call) {
 }
 
 // "[2, n//2] [2, m]": of every result that the rule knows
-std::string shape_texts(const std::string& call, std::size_t count = 1) {
+std::string shape_texts(const std::string& call, std::size_t count = 1, std::size_t rank = 0) {
   Graph g = parse_graph(kHead + "%9: float32[] = " + call + "\n");
   std::string text;
-  for (const auto& shape : result_shapes(*g.pool, g, g.nodes[0], count)) {
+  for (const auto& shape : result_shapes(*g.pool, g, g.nodes[0], count, rank)) {
     std::string sizes;
     for (const Expr e : shape) {
       sizes += (sizes.empty() ? "" : ", ") + (e == nullptr ? "?" : g.pool->to_string(e));
@@ -123,6 +123,9 @@ TEST_CASE("sizes that are equal in every run are told apart by their places") {
   CHECK(shape_texts("aten.upsample_nearest2d.vec(%0, None, [1.5, 2.0])") ==
         "[2, 3, floor(n*1.5), 2*m] [2, 3, floor(n*1.5), 2*m]");
   CHECK(shape_texts("aten.nonzero.default(%1)") == "");
+  // What was 1 in every run is gone, and what was not is there.
+  CHECK(shape_texts("aten.squeeze.dim(%0, 2)", 1, 3) == "[2, 3, m]");
+  CHECK(shape_texts("aten.squeeze.dim(%0, 2)", 1, 4) == "[2, 3, n, m]");
 }
 
 TEST_CASE("views know the lengths they cut") {

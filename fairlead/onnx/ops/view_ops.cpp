@@ -31,12 +31,15 @@ void lower_permute(Lowering& b) { b.result(b.transpose(b.in(0), b.axes(1))); }
 // aten::unsqueeze(Tensor(a) self, int dim) -> Tensor(a)
 void lower_unsqueeze(Lowering& b) { b.result(b.unsqueeze(b.in(0), {b.axis(1, b.rank(0) + 1)})); }
 
-// aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a): only where the size is 1
+// aten::squeeze.dim(Tensor(a) self, int dim) -> Tensor(a): only where the size is 1; a size that is
+// no constant was, where the result has fewer dimensions
 void lower_squeeze_dim(Lowering& b) {
+  const Ints named = b.rank(0) > 0 ? b.axes(1) : Ints{};
   Ints axes;
-  for (const std::int64_t a : b.axes(1)) {
-    if (b.rank(0) > 0 && is_const(b.shape(0)[a], 1)) axes.push_back(a);
+  for (const std::int64_t a : named) {
+    if (is_const(b.shape(0)[a], 1)) axes.push_back(a);
   }
+  if (static_cast<int>(axes.size()) + b.out_rank() != b.rank(0)) axes = named;
   b.result(axes.empty() ? b.in(0) : b.squeeze(b.in(0), axes));
 }
 
