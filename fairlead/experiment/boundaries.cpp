@@ -88,22 +88,32 @@ bool Lab::fix(Row& row, std::size_t k, const Evidence& reason) {
   return learnt;
 }
 
-// Symbols that are to blame far beyond what ran are at most that: the model executes another
+// Symbols that are to blame far from what ran end there: the model executes another
 // program there, which has no one boundary, or the file is wrong.
-bool Lab::lower_maxima(Row& row, const Trouble& trouble) {
-  std::vector<std::size_t> beyond, larger;
+bool Lab::bound_to_tried(Row& row, const Trouble& trouble) {
+  // Larger sizes are to blame where there are any, else smaller ones; of them those that are alone.
+  std::vector<std::size_t> beyond, below;
   for (std::size_t k = 0; k < trouble.values.size(); ++k) {
-    if (trouble.values[k] <= row.probed->symbols.at(k).tried.back()) continue;
-    beyond.push_back(k);
-    const auto& blamed = trouble.blamed;
-    if (std::find(blamed.begin(), blamed.end(), k) != blamed.end()) larger.push_back(k);
+    const std::vector<std::int64_t>& tried = row.probed->symbols.at(k).tried;
+    if (trouble.values[k] > tried.back()) beyond.push_back(k);
+    if (trouble.values[k] < tried.front()) below.push_back(k);
   }
-  if (larger.empty()) larger = beyond;
+  const bool above = !beyond.empty();
+  const std::vector<std::size_t>& outside = above ? beyond : below;
+  std::vector<std::size_t> chosen;
+  for (const std::size_t k : outside) {
+    const auto& blamed = trouble.blamed;
+    if (std::find(blamed.begin(), blamed.end(), k) != blamed.end()) chosen.push_back(k);
+  }
+  if (chosen.empty()) chosen = outside;
   bool learnt = false;
-  for (const std::size_t k : larger) {
-    const std::int64_t most = row.probed->symbols[k].tried.back();
-    bound_symbol(*row.probed, k, 1, most);
-    learnt = lower_maximum(row, k, most, trouble.evidence, false) || learnt;
+  for (const std::size_t k : chosen) {
+    const std::vector<std::int64_t>& tried = row.probed->symbols[k].tried;
+    const std::int64_t least = tried.front(), most = tried.back();
+    bound_symbol(*row.probed, k, above ? 1 : least, above ? most : kLargest);
+    learnt = (above ? lower_maximum(row, k, most, trouble.evidence, false)
+                    : raise_minimum(row, k, least, trouble.evidence, false)) ||
+             learnt;
   }
   return learnt;
 }

@@ -192,7 +192,7 @@ class Lab {
   Task<bool> leave_below(Row& row, std::size_t k, std::int64_t least, Evidence reason);
   bool raise_minimum(Row& row, std::size_t k, std::int64_t least, Evidence reason, bool taken);
   bool lower_maximum(Row& row, std::size_t k, std::int64_t most, Evidence reason, bool taken);
-  bool lower_maxima(Row& row, const Trouble& trouble);
+  bool bound_to_tried(Row& row, const Trouble& trouble);
   bool fix(Row& row, std::size_t k, const Evidence& reason);
   Task<bool> leave_beyond(Row& row, std::size_t k, std::int64_t size, Evidence reason);
   Task<std::vector<std::pair<std::size_t, std::int64_t>>> smallest_together(

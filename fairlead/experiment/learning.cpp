@@ -94,7 +94,7 @@ Task<bool> Lab::learn(Row& row, const Trouble& trouble) {
   if (!row.probed || row.probed->symbols.empty()) co_return false;
   if (trouble.code == ErrorCode::kDiscrepancy) {
     if (learns_guarded(row, trouble) || solve_for(row, trouble)) co_return true;
-    co_return trouble.far&& lower_maxima(row, trouble);
+    co_return trouble.far&& bound_to_tried(row, trouble);
   }
   std::vector<std::size_t> blamed = trouble.blamed;
   const bool diverged = trouble.code == ErrorCode::kDiverged;
@@ -137,7 +137,7 @@ Task<bool> Lab::learn(Row& row, const Trouble& trouble) {
     }
     if (left) co_return !blamed.empty();
   }
-  if (diverged && trouble.far && lower_maxima(row, trouble)) co_return true;
+  if (diverged && trouble.far && bound_to_tried(row, trouble)) co_return true;
   if (trouble.code == ErrorCode::kUnsolved) blamed = co_await unsolved_symbols(row);
   row.keeps_probed = false;
   for (const std::size_t k : blamed) learnt = fix(row, k, trouble.evidence) || learnt;

@@ -266,9 +266,9 @@ void ProgramBuilder::settle_squeeze(Node& node, RunValue given) {
   if (node.args.size() > 1) {
     named.clear();
     const Arg& dims = node.args[1];
-    const std::vector<Arg> items =
-        dims.kind == ArgKind::kList ? std::vector<Arg>(dims.items.begin(), dims.items.end())
-                                    : std::vector<Arg>{dims};
+    const std::vector<Arg> items = dims.kind == ArgKind::kList
+                                       ? std::vector<Arg>(dims.items.begin(), dims.items.end())
+                                       : std::vector<Arg>{dims};
     for (const Arg& item : items) {
       if (item.kind != ArgKind::kInt || !is_const(item.expr)) return;
       const std::int64_t dim = item.expr->value;
