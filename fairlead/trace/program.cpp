@@ -19,6 +19,7 @@ namespace fairlead {
 Program ProgramBuilder::build() {
   find_writes();
   find_read_uses();
+  find_used();
   add_inputs();
   try {
     for (op_ = 0; op_ < run_.ops.size() && unsolved_.size() < kMaxUnsolved; ++op_) add_operator();
@@ -223,7 +224,8 @@ void ProgramBuilder::add_results(const OpRecord& record, Node node) {
     const Item& item = run_.items[record.results + k];
     if (item.kind == ItemKind::kTensor) rank = run_.values[item.i].rank;
   }
-  const ResultShapes known = result_shapes(pool(), graph(), node, count, rank);
+  ResultShapes known = result_shapes(pool(), graph(), node, count, rank);
+  if (known.empty()) known = alone_shapes(record, node);
   std::vector<RunValue> made;
   for (std::uint32_t k = 0; k < record.result_count; ++k) {
     const Item& item = run_.items[record.results + k];
@@ -237,6 +239,11 @@ void ProgramBuilder::add_results(const OpRecord& record, Node node) {
     const auto data = data_size(graph(), node, made.size());
     node.outputs.push_back(graph().add_value(run_.values[v].dtype, {}));
     const std::size_t number = made.size();
+    if (!is_used_[static_cast<std::size_t>(v)]) {
+      set_unused_shape(node.outputs.back(), v);
+      made.push_back(v);
+      continue;
+    }
     set_shape(node.outputs.back(), v, data ? &*data : nullptr,
               number < known.size() ? known[number] : std::vector<Expr>{});
     made.push_back(v);
@@ -334,6 +341,38 @@ void ProgramBuilder::set_shape(ValueId id, RunValue v, const DataSize* data,
   }
   shapes_[v] = shape;
   graph().values[id].shape = std::move(shape);
+}
+
+// Nothing reads it: it may be another size in a run without data than in one with them.
+void ProgramBuilder::set_unused_shape(ValueId id, RunValue v) {
+  std::vector<Expr> shape;
+  for (int axis = 0; axis < run_.values[v].rank; ++axis) {
+    shape.push_back(pool().constant(run_.dim(v, axis)));
+  }
+  shapes_[v] = shape;
+  graph().values[id].shape = std::move(shape);
+}
+
+void ProgramBuilder::find_used() {
+  is_used_.assign(run_.values.size(), false);
+  for (const OpRecord& record : run_.ops) {
+    for (std::uint32_t k = 0; k < record.item_count; ++k) {
+      const Item& item = run_.items[record.items + k];
+      if (item.kind == ItemKind::kTensor) is_used_[static_cast<std::size_t>(item.i)] = true;
+    }
+  }
+  for (const RunValue v : run_.outputs) is_used_[static_cast<std::size_t>(v)] = true;
+  for (const ValueFact& fact : run_.values) {
+    if (fact.alias != kNoRunValue) is_used_[static_cast<std::size_t>(fact.alias)] = true;
+  }
+  // Numbers may remember its size.
+  for (const Run* run : request_.runs) {
+    for (const Carry& node : run->carried) {
+      if (node.kind == CarryKind::kDim && static_cast<std::size_t>(node.a) < is_used_.size()) {
+        is_used_[static_cast<std::size_t>(node.a)] = true;
+      }
+    }
+  }
 }
 
 // What a loop carries may grow by what data decides: then its size is read from it.

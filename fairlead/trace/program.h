@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -29,6 +30,11 @@ struct Assumption {
   std::string source;
 };
 
+// The sizes of an operator's results at other sizes of its arguments, asked of PyTorch without
+// data: by setting (a value for every symbol of the pool), result and axis. Empty where it refuses.
+using AskAlone = std::function<std::vector<std::vector<std::vector<std::int64_t>>>(
+    const Graph&, const Node&, const std::vector<std::vector<std::int64_t>>&)>;
+
 struct ProgramRequest {
   const Vocabulary* vocabulary = nullptr;
   std::vector<const Run*> runs;  // aligned, at least one; the first is the reference
@@ -43,6 +49,7 @@ struct ProgramRequest {
   std::vector<const Run*> recorded = {};  // then: the runs as they were recorded
   bool nested = false;   // the steps of a loop: symbols come from the graph around it
   int first_symbol = 0;  // the number of the first symbol that is met
+  AskAlone ask_alone = {};
 };
 
 // An integer that nothing remembered and no rule gives: what was found fits the runs, and no more

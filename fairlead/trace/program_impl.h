@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fairlead/aten/shapes.h"
 #include "fairlead/base/error.h"
 #include "fairlead/trace/data_sizes.h"
 #include "fairlead/trace/functional.h"
@@ -69,10 +70,16 @@ class ProgramBuilder {
   void add_write(Node node, const std::vector<RunValue>& written);
   void add_results(const OpRecord& record, Node node);
   void add_int_hints(const Arg& arg);
+  // The sizes of an operator without a rule, by asking the operator alone.
+  ResultShapes alone_shapes(const OpRecord& record, const Node& node);
+  std::map<std::string, ResultShapes> asked_alone_;
   void settle_squeeze(Node& node, RunValue given);
   void add_count_guard(const Node& node, std::size_t count);
   void set_shape(ValueId id, RunValue v, const DataSize* data, const std::vector<Expr>& known = {});
   void set_open_shape(ValueId id, RunValue v);
+  void find_used();
+  void set_unused_shape(ValueId id, RunValue v);
+  std::vector<bool> is_used_;  // by value of the reference run
   Expr data_symbol(const DataSize& data, const std::vector<std::int64_t>& seen, ValueId id,
                    int axis);
   Expr new_symbol(std::string_view stem, SymbolKind kind, const std::vector<std::int64_t>& values);

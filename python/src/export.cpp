@@ -45,13 +45,74 @@ std::unique_lock<std::recursive_mutex> alone_with_pools() {
   return std::unique_lock(mutex);
 }
 
+// An argument at a setting, for PyTorch: tensors as (sizes, dtype).
+nb::object argument_at(const Graph& graph, const Arg& arg,
+                       const std::vector<std::int64_t>& setting) {
+  const auto size = [&](Expr e) {
+    const std::int64_t value = graph.pool->evaluate(e, setting);
+    return value;
+  };
+  switch (arg.kind) {
+    case ArgKind::kValue: {
+      nb::list sizes;
+      for (const Expr e : graph.values[arg.value].shape) sizes.append(size(e));
+      return nb::make_tuple(sizes, std::string(dtype_name(graph.values[arg.value].dtype)));
+    }
+    case ArgKind::kInt:
+      return nb::cast(size(arg.expr));
+    case ArgKind::kFloat:
+      if (arg.expr != nullptr) throw Error(ErrorCode::kUnsupported, "a number that sizes decide");
+      return nb::cast(arg.number);
+    case ArgKind::kBool:
+      return nb::cast(arg.number != 0);
+    case ArgKind::kString:
+      return nb::cast(arg.text);
+    case ArgKind::kDtype:
+      return nb::make_tuple(std::string(dtype_name(arg.dtype)));
+    case ArgKind::kList: {
+      nb::list items;
+      for (const Arg& item : arg.items) items.append(argument_at(graph, item, setting));
+      return items;
+    }
+    default:
+      return nb::none();
+  }
+}
+
+// ask(operator, arguments of several calls) -> sizes of the results of each, None where refused
+AskAlone asker(const nb::object& ask) {
+  if (ask.is_none()) return {};
+  return [ask](const Graph& graph, const Node& node,
+               const std::vector<std::vector<std::int64_t>>& settings) {
+    const nb::gil_scoped_acquire acquire;
+    nb::list calls;
+    for (const auto& setting : settings) {
+      try {
+        nb::list args;
+        for (const Arg& arg : node.args) args.append(argument_at(graph, arg, setting));
+        calls.append(args);
+      } catch (const Error&) {  // no value there
+        calls.append(nb::none());
+      }
+    }
+    std::vector<std::vector<std::vector<std::int64_t>>> answers;
+    for (nb::handle answer : nb::object(ask(node.op, calls))) {
+      answers.emplace_back();
+      if (!answer.is_none()) {
+        answers.back() = nb::cast<std::vector<std::vector<std::int64_t>>>(answer);
+      }
+    }
+    return answers;
+  };
+}
+
 std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector<int>& runs,
                                      const std::vector<std::string>& symbols,
                                      const std::vector<std::vector<std::int64_t>>& symbol_values,
                                      const std::vector<std::string>& input_names,
                                      const std::vector<std::vector<std::string>>& input_shapes,
                                      const std::vector<std::string>& output_names, bool optimize,
-                                     bool keep_writes) {
+                                     bool keep_writes, const nb::object& ask) {
   ProgramRequest request;
   request.vocabulary = &recorder.vocabulary();
   for (const int run : runs) request.runs.push_back(&recorder.run_at(run));
@@ -65,6 +126,7 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
   }
   request.output_names = output_names;
   request.keep_writes = keep_writes;
+  request.ask_alone = asker(ask);
   nb::gil_scoped_release release;
   const auto lock = alone_with_pools();
   auto handle = std::make_unique<ProgramHandle>(ProgramHandle{build_program(request)});
@@ -408,7 +470,7 @@ void init_export(nb::module_& m) {
       .def("discard", &onnx::StagedModel::discard, nb::call_guard<nb::gil_scoped_release>());
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
         "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a, "optimize"_a = true,
-        "keep_writes"_a = false);
+        "keep_writes"_a = false, "ask"_a = nb::none());
   m.def(
       "join_programs", &join_kept, "parts"_a,
       "Programs of one model, each with the bounds (symbol, min, max) of its sizes, as one "

@@ -17,6 +17,7 @@ from fairlead import _core
 from fairlead.experiment.generation_step import CACHE, apart, next_call, role_of
 from fairlead.experiment.model_program import Program
 from fairlead.patches.model_state import ModelState
+from fairlead.record.alone_sizes import alone_sizes
 from fairlead.record.session import RecordingSession
 from fairlead.tree.calls import with_other_tensors
 from fairlead.tree.dynamic_shapes import leaves_of, unknown_symbol
@@ -194,7 +195,7 @@ class Driver:
             program.names = export.names(program.outputs)
             built = _core.build_program(
                 program.session.core, step.runs, [s.name for s in probed.symbols], step.values, export.input_names,
-                probed.shapes, program.names, export.options.optimize, export.keep_writes,
+                probed.shapes, program.names, export.options.optimize, export.keep_writes, alone_sizes,
             )  # fmt: skip
         except _core.FairleadError as error:
             return _core.Built(problem=self.kept(error))
