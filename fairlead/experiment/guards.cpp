@@ -49,9 +49,11 @@ class Looker {
     }
     // Every way through many questions with two answers is more than can be tried: then those that
     // had one answer so far are asked alone.
-    constexpr std::ptrdiff_t kFew = 10;
-    const bool few = std::count_if(program_.guards.begin(), program_.guards.end(),
-                                   [](const ProgramGuard& g) { return g.both; }) <= kFew;
+    // Where each number follows from one of them, their ways matter less.
+    constexpr std::ptrdiff_t kFew = 10, kFewApart = 5;
+    const auto both = std::count_if(program_.guards.begin(), program_.guards.end(),
+                                    [](const ProgramGuard& g) { return g.both; });
+    const bool few = both <= (program_.by_ways ? kFew : kFewApart);
     for (const GuardPath& path : program_.paths) {
       std::vector<std::pair<std::size_t, bool>> way;
       std::vector<Step> before;

@@ -76,6 +76,7 @@ struct Program {
   Graph graph;
   std::vector<ProgramGuard> guards;
   std::vector<GuardPath> paths;  // the runs, each way once
+  bool by_ways = false;          // some number follows from several questions together
   std::vector<Assumption> assumptions;
   std::vector<std::string> written_inputs;  // inputs and buffers that the model writes
   std::vector<ValueId> targets;  // the inputs and constants that the last outputs are written to

@@ -371,6 +371,7 @@ Expr ProgramBuilder::by_way(const std::vector<Expr>& by_run, const std::vector<s
       (answer ? yes : no).push_back(r);
     }
     if (yes.empty() || no.empty()) continue;
+    program_.by_ways = true;
     const Expr a = by_way(by_run, yes, at + 1);
     const Expr b = a == nullptr ? nullptr : by_way(by_run, no, at + 1);
     if (b == nullptr || a == b || a->weight + b->weight > kHeaviest) return a == b ? b : nullptr;
