@@ -80,7 +80,8 @@ nb::object argument_at(const Graph& graph, const Arg& arg,
 }
 
 // ask(operator, arguments of several calls) -> sizes of the results of each, None where refused
-AskAlone asker(const nb::object& ask) {
+// It is copied where the interpreter's lock is not held: the caller holds the reference.
+AskAlone asker(nb::handle ask) {
   if (ask.is_none()) return {};
   return [ask](const Graph& graph, const Node& node,
                const std::vector<std::vector<std::int64_t>>& settings) {
