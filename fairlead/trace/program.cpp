@@ -239,13 +239,16 @@ void ProgramBuilder::add_results(const OpRecord& record, Node node) {
     const auto data = data_size(graph(), node, made.size());
     node.outputs.push_back(graph().add_value(run_.values[v].dtype, {}));
     const std::size_t number = made.size();
-    if (!is_used_[static_cast<std::size_t>(v)]) {
+    const std::vector<Expr> rule = number < known.size() ? known[number] : std::vector<Expr>{};
+    // An operator may be written by the sizes of all of its results: where they are known, they
+    // are those of one that nothing reads, too.
+    const bool ruled = rule.size() == run_.values[v].rank &&
+                       std::find(rule.begin(), rule.end(), nullptr) == rule.end();
+    if (ruled || data || is_used_[static_cast<std::size_t>(v)]) {
+      set_shape(node.outputs.back(), v, data ? &*data : nullptr, rule);
+    } else {
       set_unused_shape(node.outputs.back(), v);
-      made.push_back(v);
-      continue;
     }
-    set_shape(node.outputs.back(), v, data ? &*data : nullptr,
-              number < known.size() ? known[number] : std::vector<Expr>{});
     made.push_back(v);
   }
   add_count_guard(node, made.size());
