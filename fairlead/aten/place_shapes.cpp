@@ -222,17 +222,15 @@ ResultShapes unsqueezed(const ShapeCall& call) {
 // squeeze(self, dims): sizes that are 1, and those that were in every run
 ResultShapes squeezed(const ShapeCall& call) {
   if (!call.is_value(0)) return {};
-  auto axes = call.axes(1, call.rank(0));
-  if (!axes) return {};
-  std::vector<std::size_t> ones;
-  for (const std::size_t axis : *axes) {
-    if (is_const(call.shape(0)[axis], 1)) ones.push_back(axis);
-  }
-  if (ones.size() + call.out_rank == call.rank(0)) *axes = ones;
+  const auto named = call.axes(1, call.rank(0));
+  if (!named) return {};
+  const auto gone = squeezed_axes(call.shape(0), {named->begin(), named->end()}, call.out_rank);
   std::vector<Expr> shape;
   for (std::size_t axis = 0; axis < call.rank(0); ++axis) {
-    const bool gone = std::find(axes->begin(), axes->end(), axis) != axes->end();
-    if (!gone) shape.push_back(call.shape(0)[axis]);
+    const auto place = static_cast<std::int64_t>(axis);
+    if (std::find(gone.begin(), gone.end(), place) == gone.end()) {
+      shape.push_back(call.shape(0)[axis]);
+    }
   }
   return {shape};
 }

@@ -9,42 +9,51 @@
 
 namespace fairlead {
 
+namespace {
+
+// An argument, or the only one of a list.
+const Arg& only(const Arg& arg) {
+  return arg.kind == ArgKind::kList && arg.items.size() == 1 ? arg.items[0] : arg;
+}
+
+// Counted from the beginning; nullopt where there is none.
+std::optional<std::size_t> axis_of(const Arg& arg, std::size_t rank) {
+  if (arg.kind != ArgKind::kInt || !is_const(arg.expr)) return std::nullopt;
+  const std::int64_t place = arg.expr->value;
+  const auto most = static_cast<std::int64_t>(rank);
+  if (place < -most || place >= most) return std::nullopt;
+  return static_cast<std::size_t>(place < 0 ? place + most : place);
+}
+
+}  // namespace
+
 std::optional<std::int64_t> ShapeCall::fixed(std::size_t k) const {
   if (!has(k)) return std::nullopt;
-  const Arg* arg = &node.args[k];
-  if (arg->kind == ArgKind::kList && arg->items.size() == 1) arg = &arg->items[0];
-  if (arg->kind != ArgKind::kInt || !is_const(arg->expr)) return std::nullopt;
-  return arg->expr->value;
+  const Arg& arg = only(node.args[k]);
+  if (arg.kind != ArgKind::kInt || !is_const(arg.expr)) return std::nullopt;
+  return arg.expr->value;
 }
 
 std::optional<std::size_t> ShapeCall::axis(std::size_t k, std::size_t rank) const {
-  const auto place = fixed(k);
-  const auto most = static_cast<std::int64_t>(rank);
-  if (!place || *place < -most || *place >= most) return std::nullopt;
-  return static_cast<std::size_t>(*place < 0 ? *place + most : *place);
+  return has(k) ? axis_of(only(node.args[k]), rank) : std::nullopt;
 }
 
 std::optional<std::vector<std::size_t>> ShapeCall::axes(std::size_t k, std::size_t rank) const {
   std::vector<std::size_t> found;
-  if (!has(k) || (node.args[k].kind == ArgKind::kList && node.args[k].items.empty())) {
+  if (rank == 0) return found;
+  const bool list = has(k) && node.args[k].kind == ArgKind::kList;
+  if (!has(k) || (list && node.args[k].items.empty())) {
     for (std::size_t axis = 0; axis < rank; ++axis) found.push_back(axis);
     return found;
   }
-  if (node.args[k].kind != ArgKind::kList) {
-    if (rank == 0) return found;  // the only axis of a number
-    const auto one = axis(k, rank);
-    if (!one) return std::nullopt;
-    return std::vector{*one};
-  }
-  for (const Arg& item : node.args[k].items) {
-    const auto most = static_cast<std::int64_t>(rank);
-    if (item.kind != ArgKind::kInt || !is_const(item.expr)) return std::nullopt;
-    const std::int64_t place = item.expr->value;
-    if (rank == 0) continue;
-    if (place < -most || place >= most) return std::nullopt;
-    found.push_back(static_cast<std::size_t>(place < 0 ? place + most : place));
-  }
-  return found;
+  const auto add = [&](const Arg& arg) {
+    const auto one = axis_of(arg, rank);
+    if (one) found.push_back(*one);
+    return one.has_value();
+  };
+  const auto& items = node.args[k].items;
+  const bool all = list ? std::all_of(items.begin(), items.end(), add) : add(node.args[k]);
+  return all ? std::optional(std::move(found)) : std::nullopt;
 }
 
 std::optional<std::vector<Expr>> ShapeCall::sizes(std::size_t k) const {

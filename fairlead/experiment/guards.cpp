@@ -31,6 +31,12 @@ void constants_in(Expr e, std::set<std::int64_t>& found) {
   for (Expr arg : e->args) constants_in(arg, found);
 }
 
+ProgramGuard answered(const Program& program, const Step& step) {
+  ProgramGuard guard = program.guards.at(step.guard);
+  guard.outcome = step.answer;
+  return guard;
+}
+
 class Looker {
  public:
   Looker(const Program& program, const std::vector<SymbolRange>& symbols)
@@ -99,15 +105,9 @@ class Looker {
     return answer_at(pool_, program_.guards[step.guard], values) == step.answer;
   }
 
-  [[nodiscard]] ProgramGuard answered(const Step& step) const {
-    ProgramGuard guard = program_.guards[step.guard];
-    guard.outcome = step.answer;
-    return guard;
-  }
-
   void shorten_way() {
     std::vector<ProgramGuard> guards;
-    for (const Step& step : flip_.way) guards.push_back(answered(step));
+    for (const Step& step : flip_.way) guards.push_back(answered(program_, step));
     std::vector<Step> way;
     for (const std::size_t k : not_implied(pool_, guards)) way.push_back(flip_.way[k]);
     flip_.way = std::move(way);
@@ -132,7 +132,7 @@ class Looker {
     flip_.way.push_back({step.guard, !step.answer});
     shorten_way();
     for (const Step& part : flip_.way) {
-      flip_.key += (flip_.key.empty() ? "" : " and ") + words_of(pool_, answered(part));
+      flip_.key += (flip_.key.empty() ? "" : " and ") + words_of(pool_, answered(program_, part));
     }
     other_ = {step.guard, !step.answer};
     base_.assign(path.setting.begin(),
@@ -290,14 +290,11 @@ std::string require(Program& program, const Flip& flip) {
   // All of them: the least of flags, since a product of a dozen would have thousands of terms.
   Expr there = nullptr;
   for (const Step& step : flip.way) {
-    ProgramGuard asked = program.guards.at(step.guard);
-    asked.outcome = step.answer;
-    const Expr answered = holds(pool, asked);
-    there = there == nullptr ? answered : pool.min(there, answered);
+    const Expr held = holds(pool, answered(program, step));
+    there = there == nullptr ? held : pool.min(there, held);
   }
   if (there == nullptr) return {};
-  ProgramGuard last = program.guards.at(flip.guard);
-  last.outcome = !flip.way.back().answer;
+  const ProgramGuard last = answered(program, {flip.guard, !flip.way.back().answer});
   const Expr flag = pool.sub(pool.constant(1), there);
   // Sizes that ran are not refused: what led there was more than these questions tell.
   for (const GuardPath& path : program.paths) {

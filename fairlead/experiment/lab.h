@@ -140,6 +140,7 @@ class Lab {
   // spare: nothing comes of it (absent) where it is heavy and needs the weights.
   Task<Ran> run(Row& row, Input input, int reference, bool spare = false);
   Task<Ran> run_at(Row& row, Sizes sizes, int reference, bool spare = false);
+  Task<Ran> try_at(Row& row, Sizes sizes, bool spare);
   Task<Ran> run_call(Row& row, Input input, int reference);
   Task<std::optional<Evidence>> parting(Row& row, Sizes sizes);
   Task<std::optional<Evidence>> parting_of(Row& row, Input input);

@@ -33,9 +33,6 @@ using Once = std::tuple<std::string, int, Setting>;
 
 Once once_of(const Questions::Other& other) { return {other.key, other.symbol, other.setting}; }
 
-// A run costs its operators, and something in any case.
-std::int64_t cost_of(const Built& built) { return built.operators + 100; }
-
 }  // namespace
 
 Ask Lab::ask_about(const Row& row) const {
@@ -44,6 +41,14 @@ Ask Lab::ask_about(const Row& row) const {
   for (std::size_t k = 0; k < row.probed->symbols.size(); ++k)
     ask.ranges.push_back(range_of(row, k));
   return ask;
+}
+
+// A run that a question led to costs its operators, and something in any case.
+Task<Ran> Lab::try_at(Row& row, Sizes sizes, bool spare) {
+  constexpr std::int64_t kLeast = 100;
+  recorded_ += row.built.operators + kLeast;
+  Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run, spare);
+  co_return ran;
 }
 
 Task<void> Lab::settle_questions(Row& row) {
@@ -124,8 +129,7 @@ Task<bool> Lab::go_far(Row& row) {
     Sizes sizes = sizes_at(*row.probed, setting);
     if (elements(sizes) > std::min(volume, kFarVolume)) continue;
     if (recorded_ - begun > most || clock_ - start > kFarSeconds) break;
-    recorded_ += cost_of(row.built);
-    const Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run, true);
+    const Ran ran = co_await try_at(row, std::move(sizes), true);
     if (ran.run >= 0) row.crossed.push_back({ran.run, setting});
   }
   co_return row.crossed.size() > before;
@@ -143,8 +147,7 @@ Task<bool> Lab::settle(Row& row, Questions::Other other, Built::Question questio
     co_await stop_before(row, other, why);
     co_return false;
   }
-  const Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run);
-  recorded_ += cost_of(row.built);
+  const Ran ran = co_await try_at(row, std::move(sizes), false);
   if (ran.run >= 0) {
     row.crossed.push_back({ran.run, other.setting});
     if (row.built.operators < kQuick && !ours) co_await go_further(row, other);
@@ -191,8 +194,7 @@ Task<void> Lab::go_beside(Row& row, Setting setting, std::size_t k,
     const Setting there = changed(setting, k, size);
     Sizes tried = sizes_at(*row.probed, there);
     if (elements(tried) > kFarVolume) continue;
-    const Ran ran = co_await run_at(row, std::move(tried), row.probed->runs[0].run, true);
-    recorded_ += cost_of(row.built);
+    const Ran ran = co_await try_at(row, std::move(tried), true);
     if (ran.run >= 0) row.crossed.push_back({ran.run, there});
   }
 }

@@ -117,4 +117,13 @@ Span slice_span(ExprPool& pool, Expr size, Expr start, Expr end, Expr step) {
   return span;
 }
 
+std::vector<std::int64_t> squeezed_axes(std::span<const Expr> shape,
+                                        std::vector<std::int64_t> named, std::size_t left) {
+  std::vector<std::int64_t> ones;
+  for (const std::int64_t axis : named) {
+    if (is_const(shape[static_cast<std::size_t>(axis)], 1)) ones.push_back(axis);
+  }
+  return ones.size() + left == shape.size() ? ones : named;
+}
+
 }  // namespace fairlead

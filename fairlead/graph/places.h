@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "fairlead/symbol/expr.h"
 
@@ -23,5 +25,11 @@ struct Span {
 // aten::slice's [start, end) by `step` > 0 of a dimension of `size` elements; null places are
 // left out.
 [[nodiscard]] Span slice_span(ExprPool& pool, Expr size, Expr start, Expr end, Expr step);
+
+// Which of the named axes squeeze() leaves out of a tensor so that `left` dimensions remain: those
+// of size 1, or, where that is not all, every one of them: sizes that were 1 wherever it ran.
+[[nodiscard]] std::vector<std::int64_t> squeezed_axes(std::span<const Expr> shape,
+                                                      std::vector<std::int64_t> named,
+                                                      std::size_t left);
 
 }  // namespace fairlead

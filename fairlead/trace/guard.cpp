@@ -1,7 +1,6 @@
 // Answers of guards, and what they are as expressions and as words.
 #include "fairlead/trace/guard.h"
 
-#include <algorithm>
 #include <map>
 
 #include "fairlead/base/error.h"
@@ -105,30 +104,22 @@ std::string words_of(const ExprPool& pool, const ProgramGuard& guard) {
 
 std::vector<std::size_t> not_implied(ExprPool& pool, const std::vector<ProgramGuard>& guards) {
   std::vector<std::optional<Bound>> bounds;
-  std::map<std::pair<Expr, bool>, std::int64_t> tightest;
-  for (const ProgramGuard& guard : guards) {
-    bounds.push_back(bound_of(pool, guard));
-    if (!bounds.back()) continue;
-    const Bound& b = *bounds.back();
-    const auto [it, fresh] = tightest.try_emplace({b.form, b.lower}, b.number);
-    if (!fresh)
-      it->second = b.lower ? std::max(it->second, b.number) : std::min(it->second, b.number);
+  for (const ProgramGuard& guard : guards) bounds.push_back(bound_of(pool, guard));
+  // The tightest of each form; where several say the same the first, or the last guard of all.
+  std::map<std::pair<Expr, bool>, std::size_t> tightest;
+  for (std::size_t k = 0; k < guards.size(); ++k) {
+    if (!bounds[k]) continue;
+    std::size_t& best = tightest.try_emplace({bounds[k]->form, bounds[k]->lower}, k).first->second;
+    const std::int64_t gain = bounds[k]->lower ? bounds[k]->number - bounds[best]->number
+                                               : bounds[best]->number - bounds[k]->number;
+    if (gain > 0 || (gain == 0 && k + 1 == guards.size())) best = k;
   }
   std::vector<std::size_t> kept;
   for (std::size_t k = 0; k < guards.size(); ++k) {
     const bool last = k + 1 == guards.size();
-    if (bounds[k] && !last) {
-      const auto it = tightest.find({bounds[k]->form, bounds[k]->lower});
-      if (it == tightest.end() || it->second != bounds[k]->number) continue;
-      // The same again is said once, by the last guard where it says it.
-      const std::optional<Bound>& end = bounds.back();
-      if (end && end->form == bounds[k]->form && end->lower == bounds[k]->lower &&
-          end->number == bounds[k]->number) {
-        continue;
-      }
-      tightest.erase(it);
+    if (last || !bounds[k] || tightest.at({bounds[k]->form, bounds[k]->lower}) == k) {
+      kept.push_back(k);
     }
-    kept.push_back(k);
   }
   return kept;
 }

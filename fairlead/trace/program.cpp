@@ -7,9 +7,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <numeric>
 
-#include "fairlead/aten/shapes.h"
+#include "fairlead/aten/shape_call.h"
 #include "fairlead/base/error.h"
 #include "fairlead/graph/args.h"
 #include "fairlead/trace/program_impl.h"
@@ -270,29 +269,15 @@ void ProgramBuilder::add_results(const OpRecord& record, Node node) {
 void ProgramBuilder::settle_squeeze(Node& node, RunValue given) {
   if (!node.op.starts_with("aten.squeeze") || given == kNoRunValue) return;
   const Shape& shape = graph().values[node.args[0].value].shape;
-  const auto rank = static_cast<std::int64_t>(shape.size());
-  std::vector<std::int64_t> named(shape.size());
-  std::iota(named.begin(), named.end(), std::int64_t{0});
-  if (node.args.size() > 1) {
-    named.clear();
-    const Arg& dims = node.args[1];
-    const std::vector<Arg> items = dims.kind == ArgKind::kList
-                                       ? std::vector<Arg>(dims.items.begin(), dims.items.end())
-                                       : std::vector<Arg>{dims};
-    for (const Arg& item : items) {
-      if (item.kind != ArgKind::kInt || !is_const(item.expr)) return;
-      const std::int64_t dim = item.expr->value;
-      if (dim < -rank || dim >= rank) return;
-      named.push_back(dim < 0 ? dim + rank : dim);
-    }
-  }
+  const auto named = ShapeCall{pool(), graph(), node, 1, 0}.axes(1, shape.size());
+  if (!named) return;
   Arg gone;
   gone.kind = ArgKind::kList;
   bool open = false;
-  for (const std::int64_t axis : named) {
-    const Expr size = shape[static_cast<std::size_t>(axis)];
+  for (const std::size_t axis : *named) {
+    const Expr size = shape[axis];
     const bool one = run_.dim(given, static_cast<int>(axis)) == 1;
-    if (one) gone.items.push_back(int_arg(pool().constant(axis)));
+    if (one) gone.items.push_back(int_arg(pool().constant(static_cast<std::int64_t>(axis))));
     if (is_const(size)) continue;
     open = true;
     if (request_.nested || request_.rolled != nullptr) continue;
@@ -308,11 +293,10 @@ void ProgramBuilder::settle_squeeze(Node& node, RunValue given) {
 void ProgramBuilder::add_count_guard(const Node& node, std::size_t count) {
   if (request_.nested || request_.rolled != nullptr || node.op != "aten.split.Tensor") return;
   if (node.args.size() < 3 || node.args[1].kind != ArgKind::kInt) return;
-  const std::vector<Expr>& shape = graph().values[node.args[0].value].shape;
-  const auto rank = static_cast<std::int64_t>(shape.size());
-  const std::int64_t dim = node.args[2].expr->value;
-  if (!is_const(node.args[2].expr) || dim < -rank || dim >= rank) return;
-  const Expr size = shape[static_cast<std::size_t>(dim < 0 ? dim + rank : dim)];
+  const Shape& shape = graph().values[node.args[0].value].shape;
+  const auto axis = ShapeCall{pool(), graph(), node, count, 0}.axis(2, shape.size());
+  if (!axis) return;
+  const Expr size = shape[*axis];
   if (is_const(node.args[1].expr, 0)) return;
   const Expr parts = pool().max(pool().ceildiv(size, node.args[1].expr), pool().constant(1));
   if (is_const(parts)) return;

@@ -2,10 +2,8 @@
 //
 // The arguments have expressions already. At other values of the symbols they have other sizes, at
 // which the operator alone is asked, without data: microseconds each, and the model is not run.
-#include <algorithm>
 #include <array>
 
-#include "fairlead/base/error.h"
 #include "fairlead/trace/program_impl.h"
 
 namespace fairlead {
@@ -77,7 +75,7 @@ ResultShapes ProgramBuilder::alone_shapes(const OpRecord& record, const Node& no
     }
     shapes.push_back(std::move(shape));
   }
-  return asked_alone_[known->first] = std::move(shapes);
+  return known->second = std::move(shapes);
 }
 
 }  // namespace fairlead

@@ -48,10 +48,7 @@ std::unique_lock<std::recursive_mutex> alone_with_pools() {
 // An argument at a setting, for PyTorch: tensors as (sizes, dtype).
 nb::object argument_at(const Graph& graph, const Arg& arg,
                        const std::vector<std::int64_t>& setting) {
-  const auto size = [&](Expr e) {
-    const std::int64_t value = graph.pool->evaluate(e, setting);
-    return value;
-  };
+  const auto size = [&](Expr e) { return graph.pool->evaluate(e, setting); };
   switch (arg.kind) {
     case ArgKind::kValue: {
       nb::list sizes;

@@ -1,6 +1,7 @@
 // Views and rearrangements: what changes a tensor's shape or order but not its values.
 #include <algorithm>
 
+#include "fairlead/graph/places.h"
 #include "fairlead/onnx/families.h"
 
 namespace fairlead::onnx {
@@ -35,11 +36,7 @@ void lower_unsqueeze(Lowering& b) { b.result(b.unsqueeze(b.in(0), {b.axis(1, b.r
 // no constant was, where the result has fewer dimensions
 void lower_squeeze_dim(Lowering& b) {
   const Ints named = b.rank(0) > 0 ? b.axes(1) : Ints{};
-  Ints axes;
-  for (const std::int64_t a : named) {
-    if (is_const(b.shape(0)[a], 1)) axes.push_back(a);
-  }
-  if (static_cast<int>(axes.size()) + b.out_rank() != b.rank(0)) axes = named;
+  const Ints axes = squeezed_axes(b.shape(0), named, static_cast<std::size_t>(b.out_rank()));
   b.result(axes.empty() ? b.in(0) : b.squeeze(b.in(0), axes));
 }
 
