@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "fairlead/base/error.h"
@@ -18,7 +19,8 @@ namespace fairlead::fuzz {
 
 // Changes, lowers and writes a graph, and reads the file again.
 inline void write_and_read(Graph& graph) {
-  static const std::string path = "/tmp/fairlead-fuzz-" + std::to_string(::getpid()) + ".onnx";
+  static const std::string path = std::filesystem::temp_directory_path() /
+                                  ("fairlead-fuzz-" + std::to_string(::getpid()) + ".onnx");
   run_passes(graph);
   (void)to_text(graph);
   const onnx::Model model = onnx::lower_graph(graph, {});

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import statistics
 
+TEMPORARY = re.compile(r"\S*/tmp\w+/(?=model\.onnx)")
 RIGHT = ("right", "right at the example")
 HEADER = """# Other libraries
 
@@ -54,5 +56,6 @@ def write_page(folder: pathlib.Path, path: str) -> None:
 
 
 def plain(text: str) -> str:
-    """One line that Markdown leaves alone."""
+    """One line that Markdown leaves alone, without the folder that its file was to be in."""
+    text = TEMPORARY.sub("", text)
     return "`" + " ".join(text.replace("`", "'").split())[:280] + "`"

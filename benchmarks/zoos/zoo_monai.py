@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from builders import of_shape
 from monai.networks import nets
 
 PLANE, VOLUME = (2, 1, 64, 64), (1, 1, 32, 32, 32)
@@ -50,14 +51,6 @@ NETWORKS = {
 }  # fmt: skip
 
 
-def builder(name: str):
-    def build():
-        shape, make = NETWORKS[name]
-        return make(), (torch.randn(shape),)
-
-    return build
-
-
 def diffusion():
     model = nets.DiffusionModelUNet(
         2,
@@ -72,5 +65,5 @@ def diffusion():
     return model, {"x": torch.randn(2, 1, 32, 32), "timesteps": torch.tensor([3, 7])}
 
 
-MODELS = {name: builder(name) for name in NETWORKS}
+MODELS = {name: of_shape(*given) for name, given in NETWORKS.items()}
 MODELS["DiffusionModelUNet"] = diffusion

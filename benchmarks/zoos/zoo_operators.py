@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import torch
+from builders import of_shape
 from neuralop import models
 
 PLANE = (2, 1, 16, 16)
@@ -21,12 +21,4 @@ NETWORKS = {
 }  # fmt: skip
 
 
-def builder(name: str):
-    def build():
-        shape, make = NETWORKS[name]
-        return make(), (torch.randn(shape),)
-
-    return build
-
-
-MODELS = {name: builder(name) for name in NETWORKS}
+MODELS = {name: of_shape(*given) for name, given in NETWORKS.items()}

@@ -26,13 +26,25 @@ class Bags(torch.nn.Module):
         return self.bags(ids)
 
 
+class Normalised(torch.nn.Module):
+    """Without data, batch norm has statistics in evaluation, too."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv, self.norm = torch.nn.Conv1d(2, 4, 3, padding=1), torch.nn.BatchNorm1d(4)
+
+    def forward(self, x):
+        return self.norm(self.conv(x)).relu()
+
+
 @pytest.mark.parametrize(
     ("model", "args", "symbols"),
     [
         (Folded(), (torch.randn(2, 3, 5),), ["batch", "x_dim_1", "x_dim_2"]),
         (Bags(), (torch.randint(0, 10, (4, 6)),), ["batch", "ids_dim_1"]),
+        (Normalised(), (torch.randn(2, 2, 9),), ["batch", "x_dim_2"]),
     ],
-    ids=["fold", "bags"],
+    ids=["fold", "bags", "batch norm"],
 )
 def test_operators_without_a_rule_are_exact(model, args, symbols):
     result = fairlead.export(model.eval(), args)

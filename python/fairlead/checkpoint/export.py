@@ -220,8 +220,7 @@ def staging(folder: str):
     with staged_folder(folder, "export") as staged:
         try:
             yield staged
-        except FairleadError as error:
-            if staged in str(error):  # users are told the name they gave
-                named = folder.rstrip(os.sep)
-                reworded(error, str(error).replace(staged, named), staged, named)
+        except FairleadError as error:  # users are told the name they gave
+            named = folder.rstrip(os.sep)
+            reworded(error, str(error).replace(staged, named), staged, named)
             raise
