@@ -22,6 +22,8 @@ class Shape:
 
 # About 250 million weights of four bytes.
 GIGABYTE = Shape(layers=16, hidden=1024, intermediate=2752, heads=8, key_heads=4)
+# 1.3 billion: writing them is most of what is left to do.
+LARGE = Shape(layers=24, hidden=2048, intermediate=5632, heads=16, key_heads=8)
 
 
 def make_model(shape: Shape) -> torch.nn.Module:

@@ -12,6 +12,9 @@
 // symbol: integer expressions over named sizes, and the solver that finds them.
 #include "fairlead/symbol/expr.h"
 #include "fairlead/symbol/solve.h"
+// aten: the table of operators.
+#include "fairlead/aten/operators.h"
+#include "fairlead/aten/ops.h"
 // graph: one SSA graph of values with exact symbolic shapes.
 #include "fairlead/graph/bounds.h"
 #include "fairlead/graph/graph.h"
@@ -22,13 +25,24 @@
 // trace: recorded runs, and the program that they have in common.
 #include "fairlead/trace/carried.h"
 #include "fairlead/trace/guard.h"
+#include "fairlead/trace/join_programs.h"
 #include "fairlead/trace/program.h"
 #include "fairlead/trace/run.h"
 
 // experiment: what to try next, and what follows from it.
 #include "fairlead/experiment/guards.h"
-// onnx: the model that is written, and its writer.
+// passes: what a target wants of a program, and what fusions are written with.
+#include "fairlead/passes/fusion.h"
+#include "fairlead/passes/passes.h"
+#include "fairlead/passes/rewrite.h"
+#include "fairlead/passes/target.h"
+// onnx: lowering by table, the model that is written, and its writer.
+#include "fairlead/onnx/arguments.h"
+#include "fairlead/onnx/emission.h"
+#include "fairlead/onnx/faults.h"
+#include "fairlead/onnx/lowering.h"
 #include "fairlead/onnx/model.h"
+#include "fairlead/onnx/sizes.h"
 #include "fairlead/onnx/weights.h"
 #include "fairlead/onnx/writer.h"
 // pt2: programs of torch.export, from an archive or from memory.

@@ -180,6 +180,11 @@ class Target:
         self.start()
         return text
 
+    def end(self) -> None:
+        """Waits for it, so that its time counts as ours."""
+        self.process.stdin.close()
+        self.process.wait()
+
 
 def summary(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
@@ -211,6 +216,7 @@ def main() -> int:
             name.with_suffix(".txt").write_text(said)
             print(f"{number}: {what}", flush=True)
         found[what] = found.get(what, 0) + 1
+    target.end()
     took = f"{given.count} mutants of seed {given.seed} in {time.time() - start:.0f} s"
     print(f"{took}: {sum(found.values())} findings, {len(found)} kinds")
     return 1 if found else 0

@@ -85,7 +85,8 @@ def main() -> int:
         (out / "model.onnx").write_bytes(model.SerializeToString())
 
     def generates() -> None:
-        for _ in TextGenerator(out).stream("the rain", max_new_tokens=3):
+        text = TextGenerator(out)
+        for _ in text.stream("the rain", chat=text.template is not None, max_new_tokens=3):
             pass
 
     def inspects() -> None:

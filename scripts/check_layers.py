@@ -8,6 +8,9 @@
 6. A folder or module of the Python package imports itself and what stands before it in PYTHON_ORDER; within functions
    too, but for UPWARD. What is at the root of the package is a dozen files at most.
 7. The runtime imports no torch.
+8. Operators are named in fairlead/aten and in the rows of the lowerings; elsewhere code asks the table.
+9. No code compares our own sentences: several words that are looked for in a text stand in no literal elsewhere. Kinds
+   of rows are codes.
 """
 
 import ast
@@ -22,8 +25,9 @@ ORDER = [
     "files",
     "tree",
     "symbol",
-    "graph",
     "aten",
+    "graph",
+    "aten/rules",
     "observe",
     "probe",
     "trace",
@@ -31,8 +35,8 @@ ORDER = [
     "passes",
     "source",
     "onnx",
+    "quant",
     "pt2",
-    "executorch",
     "verify",
     "report",
 ]
@@ -49,6 +53,7 @@ PYTHON_ORDER = [
     "verify",
     "observer",
     "report",
+    "quantize",
     "options",
     "experiment",
     "programs",
@@ -65,6 +70,18 @@ UPWARD = {
 }
 NO_TORCH = ["contract", "runtime"]
 MOST_AT_THE_ROOT = 12
+# Operators by name: PyTorch's, and what graphs hold beside them.
+OPERATOR = re.compile(
+    r'"(?:(?:aten|higher_order|torchvision|quantized_decomposed)\.\w|fairlead\.(?:loop|require|tensor|tolist))'
+)
+NAMES_OPERATORS = ("fairlead/aten/", "fairlead/onnx/ops/")
+LOOKED_FOR = re.compile(r'(?:\.(?:find|rfind|starts_with|ends_with|contains)\(|[=!]= *)"((?:[^"\\]|\\.)*)"')
+LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"')
+SEVERAL_WORDS = re.compile(r"[A-Za-z]{2,} [A-Za-z]{2,}")
+LOOKS = {
+    "startswith", "endswith", "removeprefix", "removesuffix", "find", "rfind", "index", "split", "partition",
+    "rpartition",
+}  # fmt: skip
 INCLUDE = re.compile(r'^\s*#\s*include\s*[<"]([^>"]+)[>"]', re.MULTILINE)
 UMBRELLA = Path("fairlead/fairlead.h")
 
@@ -82,6 +99,8 @@ def layer(path: str) -> int | None:
     parts = path.split("/")
     if len(parts) < 3:
         return None
+    if "/".join(parts[1:3]) in ORDER:
+        return ORDER.index("/".join(parts[1:3]))
     if parts[1] not in ORDER:
         raise SystemExit(f"{path}: folder {parts[1]!r} is not in ORDER of scripts/check_layers.py")
     return ORDER.index(parts[1])
@@ -102,6 +121,16 @@ def check_core(errors: list[str]) -> None:
                 other = layer(name)
                 if other is None or other > own:
                     errors.append(f"{path}: includes {name}, which stands above {ORDER[own]}")
+
+
+def check_names(errors: list[str]) -> None:
+    for folder in ["fairlead", "python/src", "tools"]:
+        for path in sources(folder):
+            if str(path).startswith(NAMES_OPERATORS):
+                continue
+            for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+                if OPERATOR.search(line.split("//")[0]):
+                    errors.append(f"{path}:{number}: names an operator; ask its row in fairlead/aten")
 
 
 def check_umbrella(errors: list[str]) -> None:
@@ -173,14 +202,56 @@ def check_package(errors: list[str]) -> None:
     errors += [f"UPWARD has {' -> '.join(key)}, which nobody needs" for key in UPWARD if key not in used]
 
 
+def looked_for(node: ast.AST) -> list[ast.expr]:
+    """What an expression compares a text with, or looks for in it."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in LOOKS:
+        return [item for a in node.args for item in (a.elts if isinstance(a, ast.Tuple) else [a])]
+    if isinstance(node, ast.Compare) and isinstance(node.ops[0], ast.Eq | ast.NotEq | ast.In | ast.NotIn):
+        sides = [node.left, *node.comparators]
+        return [] if any(isinstance(s, ast.Subscript) and ast.unparse(s.slice) == "'kind'" for s in sides) else sides
+    if isinstance(node, ast.comprehension) and isinstance(node.iter, ast.Tuple):  # any(words in text for words in (..))
+        return node.iter.elts
+    return []
+
+
+def check_sentences(errors: list[str]) -> None:
+    said: list[str] = []  # every literal, but for those that are looked for
+    asked: list[tuple[str, str]] = []  # (place, words)
+    for path in sorted(PACKAGE.rglob("*.py")):
+        place = path.relative_to(ROOT)
+        compared = set()
+        nodes = list(ast.walk(ast.parse(path.read_text())))
+        for node in nodes:
+            for part in looked_for(node):
+                for text in [part, *(part.values if isinstance(part, ast.JoinedStr) else [])]:
+                    if isinstance(text, ast.Constant) and isinstance(text.value, str):
+                        compared.add(text)
+                        asked.append((f"{place}:{text.lineno}", text.value))
+        docs = {node.value for node in nodes if isinstance(node, ast.Expr)}
+        for node in nodes:
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in compared | docs:
+                said.append(node.value)
+    for folder in ["fairlead", "python/src", "tools"]:
+        for path in sources(folder):
+            for number, line in enumerate((ROOT / path).read_text().splitlines(), 1):
+                code = line.split("// ")[0]
+                asked += [(f"{path}:{number}", words) for words in LOOKED_FOR.findall(code)]
+                said += LITERAL.findall(LOOKED_FOR.sub("", code))
+    for place, words in asked:
+        if SEVERAL_WORDS.search(words) and any(words in text for text in said):
+            errors.append(f"{place}: looks for {words!r}, which we say ourselves; compare a code")
+
+
 def main() -> int:
     errors: list[str] = []
     for path in sources("python/src"):
         errors += [f"{path}: includes {n}" for n in includes(path) if n.startswith("protozero/")]
     check_core(errors)
+    check_names(errors)
     check_umbrella(errors)
     check_lists(errors)
     check_package(errors)
+    check_sentences(errors)
     print("\n".join(errors) if errors else "every include and import goes downward and every file is listed")
     return 1 if errors else 0
 

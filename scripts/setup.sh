@@ -118,6 +118,28 @@ setup_browser() {
   has_browser || echo "no chromium: the tests that look at the report will fail"
 }
 
+# Clang for the sanitizers and the fuzz targets: GCC has no libFuzzer, and takes twice as long under sanitizers.
+has_clang() {
+  command -v clang++ >/dev/null && clang++ -fsanitize=fuzzer,address,undefined "$log_dir/clang.cpp" -o "$log_dir/clang-works" &&
+    clang++ -fsanitize=fuzzer-no-link,thread -c "$log_dir/clang.cpp" -o "$log_dir/clang-works"
+} >/dev/null 2>&1
+# The runtime of the sanitizers is a package of its own, named after the release.
+clang_runtime() { clang++ -dumpversion | sed -E 's/^([0-9]+).*/libclang-rt-\1-dev/'; }
+install_clang() {
+  apt_install clang
+  has_clang || apt_install "$(clang_runtime)"
+}
+
+# True where it is there; the caller says what happens otherwise.
+setup_clang() {
+  echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' >"$log_dir/clang.cpp"
+  if has_clang; then return; fi
+  if may_install; then step "system packages: clang" install_clang || true; fi
+  if has_clang; then return; fi
+  echo "Expected clang++ with libFuzzer and sanitizers, got none that works. Install clang and libclang-rt-N-dev." >&2
+  return 1
+}
+
 # ---- virtual environment ---------------------------------------------------------------------------
 
 install_packages() {

@@ -36,8 +36,7 @@ Example:
 Exit codes: 0 done, 1 the program cannot be converted, 2 usage.
 )";
 
-constexpr int kSmallestOpset = 18;
-constexpr int kNewestOpset = 26;
+constexpr int kSmallestOpset = fairlead::onnx::kSmallestOpset;
 
 struct Usage {
   std::string sentence;
@@ -77,11 +76,13 @@ Request parse(const std::vector<std::string_view>& words) {
       request.quiet = true;
     } else if (word == "--opset") {
       const std::string_view text = value();
+      const int newest = fairlead::RuntimeProfile{}.newest_opset();
       const auto [end, status] =
           std::from_chars(text.data(), text.data() + text.size(), request.opset);
       if (status != std::errc() || end != text.data() + text.size() ||
-          request.opset < kSmallestOpset || request.opset > kNewestOpset) {
-        throw Usage{"Expected an opset from 18 to 26, got '" + std::string(text) + "'"};
+          request.opset < kSmallestOpset || request.opset > newest) {
+        throw Usage{"Expected an opset from 18 to " + std::to_string(newest) + ", got '" +
+                    std::string(text) + "'"};
       }
     } else if (word == "--external-data") {
       const std::string_view mode = value();
@@ -119,7 +120,7 @@ Request parse(const std::vector<std::string_view>& words) {
 void convert(const Request& request) {
   fairlead::pt2::Imported imported = fairlead::pt2::read_pt2(request.program);
   fairlead::Graph& graph = imported.program.graph;
-  fairlead::run_passes(graph);
+  fairlead::run_passes(graph, fairlead::Target{});
   if (request.text) {
     std::fputs(to_text(graph).c_str(), stdout);
     return;

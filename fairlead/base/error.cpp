@@ -15,6 +15,13 @@ void fail_check(const char* expression, const char* file, int line, const std::s
                                         "). This is a fault in Fairlead; please report it.");
 }
 
+std::string cause_of(const Error& error) {
+  if (!error.cause().empty()) return error.cause();
+  const std::string text = error.what();
+  const std::size_t end = text.starts_with('[') ? text.find("] ") : std::string::npos;
+  return end == std::string::npos ? text : text.substr(end + 2);
+}
+
 void fail_lookup(std::size_t index, std::size_t size) {
   throw LookupError(ErrorCode::kInvalidInput,
                     "[graph] Expected an axis, argument or result within a list of " +

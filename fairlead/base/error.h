@@ -23,7 +23,7 @@ enum class ErrorCode {
 
 // One of the facts behind an error, for a report: the sentence names the first, the details all.
 struct ErrorDetail {
-  std::string kind;  // "missing operator", "unsupported form", "unsolved number"
+  std::string kind;  // "missing operator", "unsolved number", "parting", "dimension"
   std::vector<std::pair<std::string, std::string>> fields;  // "operator", "module", "source", ...
   std::vector<std::string> values;                          // by run
 };
@@ -31,15 +31,26 @@ struct ErrorDetail {
 // Sentence form: "[export] Expected X, got Y (where). What to do."
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& message, std::vector<ErrorDetail> details = {})
-      : std::runtime_error(message), code_(code), details_(std::move(details)) {}
+  Error(ErrorCode code, const std::string& message, std::vector<ErrorDetail> details = {},
+        std::string cause = {})
+      : std::runtime_error(message),
+        code_(code),
+        details_(std::move(details)),
+        cause_(std::move(cause)) {}
   [[nodiscard]] ErrorCode code() const { return code_; }
   [[nodiscard]] const std::vector<ErrorDetail>& details() const { return details_; }
+  // What happened, as part of another sentence: neither who says it, nor what to do about it. Empty
+  // where the sentence says nothing else.
+  [[nodiscard]] const std::string& cause() const { return cause_; }
 
  private:
   ErrorCode code_;
   std::vector<ErrorDetail> details_;
+  std::string cause_;
 };
+
+// The cause of an error, or what it says without the function in brackets before it.
+[[nodiscard]] std::string cause_of(const Error& error);
 
 // A number of a graph that leads beyond the end of a list (CheckedList): the callers that know the
 // node name it.

@@ -1,5 +1,4 @@
-// Conversions from float to the 16-bit floating types, with round to nearest even;
-// verify/low_precision.h goes back.
+// Conversions from float to the 16-bit floating types, with round to nearest even, and back.
 #pragma once
 
 #include <bit>
@@ -28,6 +27,22 @@ namespace fairlead {
   }
   const std::uint32_t rounded = magnitude + 0xfffu + ((magnitude >> 13) & 1u);
   return static_cast<std::uint16_t>(sign | ((rounded - 0x38000000u) >> 13));
+}
+
+[[nodiscard]] inline float bfloat16_to_float(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+// Without branches, so that loops over it are vectorised. The magnitude is moved to float32's
+// place, where its exponent is 112 too small: a product with 2^112 corrects it, for subnormals as
+// well.
+[[nodiscard]] inline float float16_to_float(std::uint16_t bits) {
+  const std::uint32_t sign = (bits & 0x8000u) << 16;
+  const std::uint32_t magnitude = bits & 0x7fffu;
+  const float scaled = std::bit_cast<float>(magnitude << 13) * 0x1p112f;
+  // Infinity and NaN come out as 65536 and above; the exponent of all ones makes them themselves.
+  const std::uint32_t special = magnitude >= 0x7c00u ? 0x7f800000u : 0u;
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(scaled) | special | sign);
 }
 
 }  // namespace fairlead

@@ -5,8 +5,7 @@
 
 namespace fairlead {
 
-// ---- what is known
-// ---------------------------------------------------------------------------------
+// ---- what is known ------------------------------------------------------------------------------
 
 std::int64_t Lab::most_of(const Row& row, std::size_t k) const {
   const auto& most = ledger_.limits(row.id).most;
@@ -44,8 +43,7 @@ std::pair<std::int64_t, std::int64_t> Lab::range_of(const Row& row, std::size_t 
   return {symbol.min, symbol.max};
 }
 
-// ---- facts about a symbol
-// --------------------------------------------------------------------------
+// ---- facts about a symbol -----------------------------------------------------------------------
 
 // Where every run of this program is within, it stays as it was probed.
 bool Lab::raise_minimum(Row& row, std::size_t k, std::int64_t least, Evidence reason, bool taken) {
@@ -105,7 +103,7 @@ bool Lab::bound_to_tried(Row& row, const Trouble& trouble) {
     const auto& blamed = trouble.blamed;
     if (std::find(blamed.begin(), blamed.end(), k) != blamed.end()) chosen.push_back(k);
   }
-  if (chosen.empty()) chosen = outside;
+  if (trouble.blamed.empty()) chosen = outside;
   bool learnt = false;
   for (const std::size_t k : chosen) {
     const std::vector<std::int64_t>& tried = row.probed->symbols[k].tried;
@@ -118,8 +116,7 @@ bool Lab::bound_to_tried(Row& row, const Trouble& trouble) {
   return learnt;
 }
 
-// ---- boundaries that are found by halving
-// ----------------------------------------------------------
+// ---- boundaries that are found by halving -------------------------------------------------------
 
 // The last size towards `differs` at which the model executes the same operators as in the
 // reference run.
@@ -134,7 +131,7 @@ Task<std::int64_t> Lab::boundary(Row& row, std::int64_t alike, std::int64_t diff
 }
 
 // The smallest size of a symbol, at least 2, at which the model still executes the same operators.
-Task<std::int64_t> Lab::smallest_alike(Row& row, std::size_t k, std::int64_t differs) {
+Task<std::int64_t> Lab::smallest_of_same_program(Row& row, std::size_t k, std::int64_t differs) {
   const std::int64_t ran = std::max(differs + 1, row.probed->symbols.at(k).tried.front());
   const SizesAt at = [&row, k](std::int64_t size) {
     return sizes_at(*row.probed, changed(row.probed->runs[0].values, k, size));
@@ -173,14 +170,15 @@ Task<bool> Lab::leave_below(Row& row, std::size_t k, std::int64_t least, Evidenc
 
 // A symbol ran at other sizes than this one, where the model executes another program: the boundary
 // is found. False where it lies between sizes that ran, or was found before.
-Task<bool> Lab::leave_beyond(Row& row, std::size_t k, std::int64_t size, Evidence reason) {
+Task<bool> Lab::bound_at_other_program(Row& row, std::size_t k, std::int64_t size,
+                                       Evidence reason) {
   const ProbedSymbol& symbol = row.probed->symbols.at(k);
   const std::vector<Place> places = places_of(*row.probed, k);
   const bool parted = std::any_of(places.begin(), places.end(),
                                   [&](const Place& p) { return row.parted_at.contains(p); });
   if (!may_open() || places.empty() || parted) co_return false;
   if (size < symbol.tried.front()) {
-    const std::int64_t least = co_await smallest_alike(row, k, size);
+    const std::int64_t least = co_await smallest_of_same_program(row, k, size);
     const bool left = co_await leave_below(row, k, least, reason);
     co_return left;
   }
@@ -221,7 +219,8 @@ Task<bool> Lab::finds_boundary_of(Row& row, std::vector<Place> places, std::int6
   const std::map<int, Sizes> ran_at = row.sizes_of;
   for (const Row::Parting& parting : partings) {
     const Sizes& parted = parting.sizes;
-    for (const auto& [number, ran] : ran_at) {
+    for (const auto& entry : ran_at) {  // not bindings: Clang before 16 lets no lambda have them
+      const Sizes& ran = entry.second;
       const std::int64_t step = at(parted, first) - at(ran, first);
       const bool alike = std::all_of(places.begin(), places.end(), [&](const Place& p) {
         return at(ran, p) == at(ran, first) && at(parted, p) - at(ran, p) == step;
@@ -276,7 +275,7 @@ Task<void> Lab::branch_above(Row& row) {
       }
       if (larger < kLargest) {
         Evidence none;
-        co_await leave_beyond(row, k, larger, none);
+        co_await bound_at_other_program(row, k, larger, none);
       }
     }
     const std::int64_t differs = parted_at();

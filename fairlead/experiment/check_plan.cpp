@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fairlead/experiment/lab.h"
+#include "fairlead/experiment/tiny.h"
 
 namespace fairlead {
 namespace {
@@ -22,12 +23,16 @@ constexpr std::int64_t kRound = 8;  // kernels and models that pad take other wa
 constexpr Effort kTiny{8, 3, 24, 1 << 15};  // runs cost next to nothing
 constexpr Effort kSmall{8, 3, 8, 1 << 15};
 constexpr Effort kMedium{2, 2, 2, 1 << 14};  // a forward pass of some hundredths of a second
+constexpr Effort kKnown{1, 2, 1, 1 << 14};   // the same, where sizes hold no surprise
 // Weights are read at memory speed: three passes, with the one that was recorded.
 constexpr Effort kLarge{0, 1, 0, 0};
+constexpr Effort kOnce{0, 1, 0, 0, false};
 constexpr std::int64_t kMediumBytes = 16 << 20, kLargeBytes = 200 << 20;
-constexpr std::int64_t kSmallOperators = 60, kMediumOperators = 600;
+constexpr std::int64_t kHeavyExample = 1 << 17;
+constexpr std::int64_t kMediumOperators = 600;
 constexpr std::int64_t kMediumInputs = 300, kLargeInputs = 2000;  // each is made, and bound by name
 // Of one symbol, where a run costs nothing.
+constexpr std::int64_t kBeside = 24;
 constexpr std::int64_t kAlone[] = {37, 2, 100, 13, 64, 257, 1024, 6};
 
 }  // namespace
@@ -40,23 +45,22 @@ bool is_small(const Cost& cost) {
 Effort effort_for(const Cost& cost, bool part) {
   const bool large = cost.weight_bytes > kLargeBytes || cost.inputs > kLargeInputs;
   const bool small = is_small(cost);
-  const bool tiny = small && cost.operators <= kSmallOperators;
-  Effort found = large ? kLarge : tiny ? kTiny : small ? kSmall : kMedium;
+  const bool tiny = small && is_tiny(cost.operators);
+  Effort found = large ? kLarge : tiny ? kTiny : small ? kSmall : cost.known ? kKnown : kMedium;
   if (part) {
     found.values = std::min(found.values, 1);
     found.near = std::min(found.near, kPartSettings);
     found.far = small ? found.far / 2 : std::min(found.far, 1);
+    // One that begins at a size that nobody may ever ask for (an hour of sound) is looked at once.
+    if (cost.elements > kHeavyExample) found = kOnce;
   }
   return found;
 }
 
 CheckPlan::CheckPlan(const ProbeResult& probed, CheckRequest request)
     : probed_(probed), request_(std::move(request)) {
-  for (int number = 0; number < request_.calls; ++number) {
-    Check check;
-    check.number = number;
-    waiting_.push_back(std::move(check));
-  }
+  if (probed_.symbols.empty()) request_.effort.example = true;
+  if (request_.effort.example) add_calls();
   // At least one call beside the example is compared, with other values where sizes are fixed.
   if (probed_.symbols.empty()) request_.effort.values = std::max(request_.effort.values, 1);
   for (int number = 0; number < request_.effort.values; ++number) {
@@ -77,13 +81,17 @@ CheckPlan::CheckPlan(const ProbeResult& probed, CheckRequest request)
   for (const auto& values : near) add(values, false);
   base_ = request_.example;
   if (base_.empty() && !probed_.runs.empty()) base_ = probed_.runs[0].values;
-  if (!base_.empty()) {
-    int count = 0;
-    for (const auto& values : far_candidates()) {
-      if (count++ == request_.effort.far) break;
-      add(values, true);
+  const bool far = request_.effort.far > 0;
+  if (!base_.empty() && (far || !request_.also.empty())) {
+    most_elements_ = std::max(request_.effort.elements, 2 * elements(sizes_at(probed_, base_)));
+  }
+  if (!base_.empty() && far) {
+    for (const auto& values : far_candidates()) add(values, true);
+    if (request_.closely && request_.effort.far >= kSmall.far) {
+      for (const auto& values : beside()) add(values, true);
     }
   }
+  for (const auto& values : request_.also) add(values, true);
   if (request_.made_at.empty()) return;
   seed = 5000;
   for (const auto& values : unseen_settings(probed_, 2 * kSettings)) {
@@ -97,6 +105,14 @@ CheckPlan::CheckPlan(const ProbeResult& probed, CheckRequest request)
   }
 }
 
+void CheckPlan::add_calls() {
+  for (int number = 0; number < request_.calls; ++number) {
+    Check check;
+    check.number = number;
+    waiting_.push_back(std::move(check));
+  }
+}
+
 void CheckPlan::add_sizes(const std::vector<std::int64_t>& values, int seed, bool far) {
   Check check;
   check.kind = Check::Kind::kSizes;
@@ -106,11 +122,12 @@ void CheckPlan::add_sizes(const std::vector<std::int64_t>& values, int seed, boo
   waiting_.push_back(std::move(check));
 }
 
-std::int64_t CheckPlan::most_elements() const {
-  return std::max(request_.effort.elements, 2 * elements(sizes_at(probed_, base_)));
+bool CheckPlan::is_too_large(const std::vector<std::int64_t>& values) const {
+  return elements(sizes_at(probed_, values)) > most_elements_;
 }
 
-// Within the bounds of every symbol, none twice, none with too many elements.
+// As many as there is effort for: within the bounds of every symbol, none twice, none with too many
+// elements.
 std::vector<std::vector<std::int64_t>> CheckPlan::far_candidates() const {
   const std::size_t count = base_.size();
   std::vector<Setting> wanted(2);
@@ -143,6 +160,7 @@ std::vector<std::vector<std::int64_t>> CheckPlan::far_candidates() const {
   wanted.push_back(std::move(falling));
   std::vector<Setting> found;
   for (Setting& values : wanted) {
+    if (found.size() == static_cast<std::size_t>(request_.effort.far)) break;
     for (std::size_t k = 0; k < count; ++k) {
       const ProbedSymbol& symbol = probed_.symbols[k];
       const auto limit = request_.largest.find(symbol.name);
@@ -152,13 +170,34 @@ std::vector<std::vector<std::int64_t>> CheckPlan::far_candidates() const {
     }
     const bool seen =
         values == base_ || std::find(found.begin(), found.end(), values) != found.end();
-    if (!seen && elements(sizes_at(probed_, values)) <= most_elements()) found.push_back(values);
+    if (!seen && !is_too_large(values)) found.push_back(values);
+  }
+  return found;
+}
+
+// Every size of each symbol next to that of the example.
+std::vector<std::vector<std::int64_t>> CheckPlan::beside() const {
+  std::vector<Setting> found;
+  for (std::size_t k = 0; k < base_.size(); ++k) {
+    const ProbedSymbol& symbol = probed_.symbols[k];
+    for (std::int64_t step = 1; step <= kBeside; ++step) {
+      for (const std::int64_t size : {base_[k] + step, base_[k] - step}) {
+        if (size < std::max<std::int64_t>(1, symbol.min) || size > symbol.max) continue;
+        Setting values = changed(base_, k, size);
+        if (!is_too_large(values)) found.push_back(std::move(values));
+      }
+    }
   }
   return found;
 }
 
 std::optional<Check> CheckPlan::next(double seconds) {
-  while (!waiting_.empty()) {
+  for (;;) {
+    if (waiting_.empty() && !request_.effort.example && near_ == 0) {
+      request_.effort.example = true;
+      add_calls();
+    }
+    if (waiting_.empty()) return std::nullopt;
     Check check = std::move(waiting_.front());
     waiting_.pop_front();
     const bool near = check.kind == Check::Kind::kSizes && !check.far;
@@ -167,7 +206,6 @@ std::optional<Check> CheckPlan::next(double seconds) {
     if (more && seconds > kLongest) continue;
     return check;
   }
-  return std::nullopt;
 }
 
 void CheckPlan::told(const Check& check, const Checked& checked) {
@@ -194,7 +232,7 @@ void CheckPlan::told(const Check& check, const Checked& checked) {
       Check part = check;
       part.values = changed(base_, k, check.values[k]);
       part.seed = 7;
-      if (elements(sizes_at(probed_, part.values)) <= most_elements()) parts.push_back(part);
+      if (!is_too_large(part.values)) parts.push_back(part);
     }
   }
   waiting_.insert(waiting_.begin(), parts.begin(), parts.end());

@@ -22,12 +22,15 @@ struct Effort {
   int near = 0;               // sizes next to those that ran, 1 among them
   int far = 0;                // round, swapped and largest sizes, and some times the example's
   std::int64_t elements = 0;  // of the inputs, at far sizes
+  bool example = true;        // the calls themselves too, or only where nothing else was compared
 };
 
 struct Cost {
   std::int64_t weight_bytes = 0;
   std::int64_t operators = 0;
   std::int64_t inputs = 0;
+  bool known = false;         // no integer was fitted: each says itself what it is
+  std::int64_t elements = 0;  // of the example's inputs
 };
 
 // part: a further program of a file, which is checked less.
@@ -39,6 +42,8 @@ struct CheckRequest {
   int calls = 1;
   Effort effort;
   std::vector<std::int64_t> example;  // by symbol; none where the example is of other shapes
+  bool closely = false;  // every size beside the example: the model branches by what is not known
+  std::vector<std::vector<std::int64_t>> also;  // settings to be looked at in any case
   std::map<std::string, std::int64_t> largest;  // of symbols, as far as the file goes
   // Sizes that were equal in the example may have to be, although a program does not say so: by
   // symbol, those that the program was made at.
@@ -56,12 +61,15 @@ class CheckPlan {
 
  private:
   [[nodiscard]] std::vector<std::vector<std::int64_t>> far_candidates() const;
+  [[nodiscard]] std::vector<std::vector<std::int64_t>> beside() const;
+  void add_calls();
   void add_sizes(const std::vector<std::int64_t>& values, int seed, bool far);
-  [[nodiscard]] std::int64_t most_elements() const;
+  [[nodiscard]] bool is_too_large(const std::vector<std::int64_t>& values) const;
 
   const ProbeResult& probed_;
   CheckRequest request_;
   std::vector<std::int64_t> base_;
+  std::int64_t most_elements_ = 0;  // of a call far from the example
   std::deque<Check> waiting_;
   int near_ = 0;
 };

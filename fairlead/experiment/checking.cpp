@@ -9,11 +9,16 @@ namespace fairlead {
 Task<std::optional<Trouble>> Lab::verify(Row& row, const Emitted& file) {
   CheckRequest request;
   request.calls = row.id == 0 ? static_cast<int>(request_.calls.size()) : 1;
-  request.effort = effort_for({request_.weight_bytes, row.built.operators,
-                               static_cast<std::int64_t>(request_.leaves.size())},
-                              row.id > 0);
+  request.effort = effort_for(
+      {request_.weight_bytes, row.built.operators,
+       static_cast<std::int64_t>(request_.leaves.size()), !row.built.fitted, elements(row.example)},
+      row.id > 0);
   const std::optional<Setting> example = setting_of(*row.probed, row.example);
   if (example) request.example = *example;
+  request.closely = row.untold;
+  for (const Setting& setting : row.apart) {
+    if (setting.size() == row.probed->symbols.size()) request.also.push_back(setting);
+  }
   for (const auto& [name, most] : file.largest) request.largest[name] = most;
   CheckPlan plan(*row.probed, std::move(request));
   const double start = clock_;
@@ -23,13 +28,84 @@ Task<std::optional<Trouble>> Lab::verify(Row& row, const Emitted& file) {
     check->program = row.id;
     const Checked checked = co_await ask<Checked>(*check);
     plan.told(*check, checked);
-    if (checked.verdict != Checked::Verdict::kDiffers &&
-        checked.verdict != Checked::Verdict::kUnable) {
-      continue;
+    if (!checked.fails()) continue;
+    bool fusions = !file.fused.empty();
+    if (fusions) fusions = co_await leaves_out(*check, checked, file.fused);
+    if (fusions) {
+      Trouble unfused;
+      unfused.program = row.id;
+      unfused.unfused = true;
+      co_return unfused;
     }
     Trouble trouble = co_await trouble_of(row, *check, checked);
     co_return trouble;
   }
+}
+
+// The file without these fusions, beside those that are known to be wrong.
+Task<Emitted> Lab::emit(std::vector<std::string> without) {
+  // Those with the fewest sizes that vary come first: where two take a call, the one that was made
+  // for it runs.
+  Emit emit;
+  emit.programs = programs();
+  std::stable_sort(emit.programs.begin(), emit.programs.end(), [&](ProgramId a, ProgramId b) {
+    return row(a).probed->symbols.size() < row(b).probed->symbols.size();
+  });
+  emit.without = unfused_;
+  for (std::string& kind : without) emit.without.emplace_back(std::move(kind), "");
+  return ask<Emitted>(std::move(emit));
+}
+
+Task<bool> Lab::is_right_without(Check check, std::vector<std::string> kinds) {
+  const Emitted file = co_await emit(std::move(kinds));
+  if (file.problem.number >= 0) co_return false;
+  const Checked checked = co_await ask<Checked>(std::move(check));
+  co_return !checked.fails();
+}
+
+// The fewest of the suspects without which the check is right, by halves; `gone` are left out.
+Task<std::vector<std::string>> Lab::to_blame(Check check, std::vector<std::string> suspects,
+                                             std::vector<std::string> gone) {
+  if (suspects.size() == 1) co_return suspects;
+  const auto middle = suspects.begin() + static_cast<std::ptrdiff_t>(suspects.size() / 2);
+  const std::vector<std::string> halves[] = {{suspects.begin(), middle}, {middle, suspects.end()}};
+  for (const auto& half : halves) {
+    std::vector<std::string> without = gone;
+    without.insert(without.end(), half.begin(), half.end());
+    const bool right = co_await is_right_without(check, without);
+    if (right) co_return co_await to_blame(check, half, gone);
+  }
+  std::vector<std::string> found;
+  for (int k = 0; k < 2; ++k) {
+    std::vector<std::string> without = gone;
+    without.insert(without.end(), halves[1 - k].begin(), halves[1 - k].end());
+    const auto part = co_await to_blame(check, halves[k], std::move(without));
+    found.insert(found.end(), part.begin(), part.end());
+  }
+  co_return found;
+}
+
+// Whether it is fusions that make a check fail: then the file is made without those.
+Task<bool> Lab::leaves_out(Check check, Checked checked, std::vector<std::string> suspects) {
+  const bool theirs = co_await is_right_without(check, suspects);
+  if (!theirs) {
+    (void)co_await emit({});  // what is asked next is about the file as it was
+    co_return false;
+  }
+  const bool runs = checked.verdict == Checked::Verdict::kDiffers;
+  const std::vector<std::string> found = co_await to_blame(check, std::move(suspects), {});
+  for (const std::string& kind : found) {
+    unfused_.emplace_back(kind, runs ? "with it the file differs from eager at " + checked.at
+                                     : "with it the file does not load");
+    Fact fact;
+    fact.kind = FactKind::kUnfused;
+    fact.evidence.why = runs ? Why::kDiffers : Why::kFailed;
+    fact.evidence.key = kind;
+    fact.evidence.at = checked.at;
+    fact.evidence.text = checked.problem.cause;
+    (void)ledger_.add(std::move(fact));
+  }
+  co_return true;
 }
 
 Task<Trouble> Lab::trouble_of(Row& row, Check check, Checked checked) {
@@ -41,7 +117,7 @@ Task<Trouble> Lab::trouble_of(Row& row, Check check, Checked checked) {
   trouble.evidence.before = checked.before;
   trouble.evidence.now = checked.now;
   trouble.evidence.at = checked.at;
-  trouble.evidence.text = checked.problem.text;
+  trouble.evidence.text = checked.problem.cause;
   trouble.guarded = checked.guarded;
   if (checked.verdict == Checked::Verdict::kUnable) {
     trouble.evidence.why = Why::kFailed;

@@ -9,26 +9,16 @@
 namespace fairlead {
 namespace {
 
-// The part of an error that says what happened: neither who says it, nor what to do about it.
-std::string cause_in(const std::string& message) {
-  std::string text = message;
-  const auto after = [&](const std::string& mark) {
-    const std::size_t at = text.find(mark);
-    if (at != std::string::npos) text = text.substr(at + mark.size());
-  };
-  after("] ");
-  for (const char* mark : {". No file", ". Fix the"}) text = text.substr(0, text.find(mark));
-  after(", but ");
-  return text;
-}
-
 std::string first_line(std::string text) {
   text = text.substr(0, text.find('\n'));
   if (text.ends_with('.')) text.pop_back();
   return text;
 }
 
-std::string instead(const Evidence& e) { return e.now + " instead of " + e.before; }
+// The same operator may be called otherwise.
+std::string instead(const Evidence& e) {
+  return e.now + (e.now == e.before ? " with other arguments" : " instead of " + e.before);
+}
 
 bool is_name(const std::string& text) {
   return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 &&
@@ -76,8 +66,7 @@ class Describer {
   }
 
  private:
-  // ---- one program
-  // --------------------------------------------------------------------------------
+  // ---- one program ------------------------------------------------------------------------------
 
   [[nodiscard]] std::string why_fixed(const Row& row, const FixedDim& fixed) const {
     const auto& learnt = lab_.ledger_.limits(row.id).fixed;
@@ -120,7 +109,7 @@ class Describer {
     }
     for (const Built::Question& question : row.built.questions) {
       // Nothing was found on its other side, and the file stops there.
-      if (question.kind != Built::Kind::kValue) continue;
+      if (question.kind != Built::Kind::kValue || has_other_values(row)) continue;
       add("the file requires " + question.words + ", which the model asks at " + question.source);
     }
     for (std::size_t k = 0; k < row.probed->symbols.size(); ++k) {
@@ -130,6 +119,17 @@ class Describer {
           symbol.reason);
     }
     return notes;
+  }
+
+  // Whether the file holds what the model executes at other values, too: by one question, with both
+  // answers.
+  [[nodiscard]] bool has_other_values(const Row& row) const {
+    // Of several questions it is not known which one the other program is for.
+    if (row.built.asked_of_values() != 1) return false;
+    const std::vector<ProgramId> held = lab_.programs();
+    return row.by_value || std::any_of(held.begin(), held.end(), [&](ProgramId id) {
+             return lab_.row(id).by_value && lab_.row(id).parent == row.id;
+           });
   }
 
   [[nodiscard]] static std::string sentence(const Row& row, const Fact& fact) {
@@ -190,8 +190,7 @@ class Describer {
     return "";
   }
 
-  // ---- several programs
-  // ---------------------------------------------------------------------------
+  // ---- several programs -------------------------------------------------------------------------
 
   // Puts what the further programs change into what was said of the example's.
   void of_several() {
@@ -329,10 +328,10 @@ std::string words_of(const Evidence& e) {
   switch (e.why) {
     case Why::kBranches:
       if (!e.at.empty()) {
-        return "at " + e.at + " it executes " + e.now + " where it executed " + e.before +
+        return "at " + e.at + " it executes " + instead(e) +
                ": it branches on a size or a value there";
       }
-      return e.now.empty() ? cause_in(e.text) : "the model executes " + instead(e);
+      return e.now.empty() ? e.text : "the model executes " + instead(e);
     case Why::kRefused:
       return "the model refuses it: " + e.text;
     case Why::kEmpty:
@@ -343,10 +342,12 @@ std::string words_of(const Evidence& e) {
       return "not tried";
     case Why::kEnds:
       return "that program has a largest size too";
+    case Why::kUnchosen:
+      return "no value that the model asks for chooses it";
     case Why::kGuarded:
       return "torch.export makes 1 another program";
     default:
-      return cause_in(e.text);
+      return e.text;
   }
 }
 

@@ -8,8 +8,7 @@
 // 2. Where another program begins, it is a row of its own: opened, solved, joined, or closed.
 // 3. Write the file of all programs, and check it.
 // 4. What fails there narrows a dimension or closes a program (facts.h), and all begins again;
-// where
-//    nothing is learnt, the export fails.
+//    where nothing is learnt, the export fails.
 #pragma once
 
 #include <memory>

@@ -37,6 +37,7 @@ bool Ledger::narrows(const Fact& fact) const {
     case FactKind::kUntaken:
     case FactKind::kPlain:
     case FactKind::kForgets:
+    case FactKind::kUnfused:
       // Once each: a question of one probing, a setting, a size.
       return std::none_of(
           facts_.begin() + static_cast<std::ptrdiff_t>(since_), facts_.end(), [&](const Fact& old) {

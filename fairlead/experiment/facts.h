@@ -1,6 +1,6 @@
 // What an export learnt, as values: the ledger that contract and report read. A fact says where
 // (a program, a dimension), what (kind, size) and why (a code with evidence); sentences are made of
-// it when it is printed (sentences.h).
+// it when it is printed (describe.h).
 //
 // Every fact strictly narrows a place, or a program, or closes one. So an experiment ends.
 #pragma once
@@ -39,6 +39,7 @@ enum class Why : std::uint8_t {
   kPlain,        // told that it is traced, the model refuses the example
   kEmpty,        // the size is 0, and the model raises `text` at 3
   kConstant,     // the file can only hold it as a constant: `text`
+  kUnchosen,     // no question tells it from the program beside it
   kForgets,      // with sizes that remember, the model computes something else
 };
 
@@ -77,6 +78,7 @@ enum class FactKind : std::uint8_t {
   kUntaken,   // no program is for this size of a symbol
   kPlain,     // the model is not told that it is traced
   kForgets,   // it is recorded with plain integers: nothing holds of it that was known before
+  kUnfused,   // the file has no fusion of this kind, which made it differ
 };
 
 constexpr std::size_t kNowhere = SIZE_MAX;

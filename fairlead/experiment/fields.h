@@ -40,9 +40,9 @@ FAIRLEAD_NAMES(Built::Kind, "size", "value", "key", "rival");
 FAIRLEAD_NAMES(Checked::Verdict, "right", "refused", "stopped", "excused", "differs", "unable", "absent");
 FAIRLEAD_NAMES(ErrorCode, "invalid input", "unsupported", "diverged", "unsolved", "discrepancy", "io", "parse", "internal");
 FAIRLEAD_NAMES(Why, "none", "branches", "refused", "unsolved", "differs", "unsupported", "failed", "too large", "untried",
-               "full", "ends", "outer", "decided", "guarded", "plain", "empty", "constant", "forgets");
+               "full", "ends", "outer", "decided", "guarded", "plain", "empty", "constant", "unchosen", "forgets");
 FAIRLEAD_NAMES(FactKind, "fixed", "least", "most", "required", "doubtful", "solve for", "given up", "opened", "closed",
-               "untaken", "plain", "forgets");
+               "untaken", "plain", "forgets", "unfused");
 // clang-format on
 #undef FAIRLEAD_NAMES
 
@@ -62,34 +62,35 @@ FAIRLEAD_FIELDS(EmptyDim, FAIRLEAD_FIELD(leaf), FAIRLEAD_FIELD(axis), FAIRLEAD_F
 FAIRLEAD_FIELDS(Request, FAIRLEAD_FIELD(leaves), FAIRLEAD_FIELD(empty), FAIRLEAD_FIELD(roles), FAIRLEAD_FIELD(calls), FAIRLEAD_FIELD(max_size),
                 FAIRLEAD_FIELD(weight_bytes), FAIRLEAD_FIELD(bounded), FAIRLEAD_FIELD(strict), FAIRLEAD_FIELD(verify),
                 FAIRLEAD_FIELD(several), FAIRLEAD_FIELD(cache), FAIRLEAD_FIELD(plain));
-FAIRLEAD_FIELDS(Input, FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(sizes), FAIRLEAD_FIELD(number));
+FAIRLEAD_FIELDS(Input, FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(sizes), FAIRLEAD_FIELD(number),
+                FAIRLEAD_FIELD(of));
 FAIRLEAD_FIELDS(Open, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(parent), FAIRLEAD_FIELD(input), FAIRLEAD_FIELD(plain), FAIRLEAD_FIELD(forgets));
 FAIRLEAD_FIELDS(RunModel, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(input), FAIRLEAD_FIELD(reference),
-                FAIRLEAD_FIELD(heavy), FAIRLEAD_FIELD(spare));
+                FAIRLEAD_FIELD(heavy), FAIRLEAD_FIELD(spare), FAIRLEAD_FIELD(brief));
 constexpr auto fields(const RunPlain*) { return std::make_tuple(); }
 FAIRLEAD_FIELDS(NextCall, FAIRLEAD_FIELD(program));
 FAIRLEAD_FIELDS(Build, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(runs), FAIRLEAD_FIELD(values), FAIRLEAD_FIELD(kept));
 FAIRLEAD_FIELDS(Ask, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(ranges));
 FAIRLEAD_FIELDS(Require, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(question));
-FAIRLEAD_FIELDS(Emit, FAIRLEAD_FIELD(programs));
+FAIRLEAD_FIELDS(Emit, FAIRLEAD_FIELD(programs), FAIRLEAD_FIELD(without));
 FAIRLEAD_FIELDS(Check, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(number), FAIRLEAD_FIELD(part),
                 FAIRLEAD_FIELD(values), FAIRLEAD_FIELD(seed), FAIRLEAD_FIELD(far), FAIRLEAD_FIELD(blame),
                 FAIRLEAD_FIELD(operators));
 constexpr auto fields(const Done*) { return std::make_tuple(); }
 FAIRLEAD_FIELDS(Failed, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(unknown));
-FAIRLEAD_FIELDS(Problem, FAIRLEAD_FIELD(number), FAIRLEAD_FIELD(code), FAIRLEAD_FIELD(text));
+FAIRLEAD_FIELDS(Problem, FAIRLEAD_FIELD(number), FAIRLEAD_FIELD(code), FAIRLEAD_FIELD(cause));
 FAIRLEAD_FIELDS(CallFacts, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(found), FAIRLEAD_FIELD(sizes), FAIRLEAD_FIELD(words));
 FAIRLEAD_FIELDS(Ran, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(run), FAIRLEAD_FIELD(parted), FAIRLEAD_FIELD(absent),
-                FAIRLEAD_FIELD(visible), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(error));
-FAIRLEAD_FIELDS(Built::Question, FAIRLEAD_FIELD(words), FAIRLEAD_FIELD(source), FAIRLEAD_FIELD(kind));
+                FAIRLEAD_FIELD(visible), FAIRLEAD_FIELD(enough), FAIRLEAD_FIELD(untold), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(error), FAIRLEAD_FIELD(operators));
+FAIRLEAD_FIELDS(Built::Question, FAIRLEAD_FIELD(words), FAIRLEAD_FIELD(source), FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(form));
 FAIRLEAD_FIELDS(Built, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(fragile), FAIRLEAD_FIELD(reads), FAIRLEAD_FIELD(fitted),
-                FAIRLEAD_FIELD(operators), FAIRLEAD_FIELD(questions), FAIRLEAD_FIELD(thin));
-FAIRLEAD_FIELDS(Questions::Other, FAIRLEAD_FIELD(question), FAIRLEAD_FIELD(symbol), FAIRLEAD_FIELD(bound), FAIRLEAD_FIELD(key),
+                FAIRLEAD_FIELD(operators), FAIRLEAD_FIELD(questions), FAIRLEAD_FIELD(thin), FAIRLEAD_FIELD(unseen));
+FAIRLEAD_FIELDS(Questions::Other, FAIRLEAD_FIELD(question), FAIRLEAD_FIELD(symbol), FAIRLEAD_FIELD(bound), FAIRLEAD_FIELD(by_values), FAIRLEAD_FIELD(spare), FAIRLEAD_FIELD(key), FAIRLEAD_FIELD(family),
                 FAIRLEAD_FIELD(setting));
 FAIRLEAD_FIELDS(Questions, FAIRLEAD_FIELD(others));
 FAIRLEAD_FIELDS(Met, FAIRLEAD_FIELD(met));
 FAIRLEAD_FIELDS(Emitted, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(culprit), FAIRLEAD_FIELD(constants),
-                FAIRLEAD_FIELD(largest));
+                FAIRLEAD_FIELD(largest), FAIRLEAD_FIELD(fused));
 FAIRLEAD_FIELDS(Checked, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(verdict), FAIRLEAD_FIELD(parted), FAIRLEAD_FIELD(guarded), FAIRLEAD_FIELD(computed),
                 FAIRLEAD_FIELD(parts), FAIRLEAD_FIELD(number), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(at));
 FAIRLEAD_FIELDS(Evidence, FAIRLEAD_FIELD(why), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(text), FAIRLEAD_FIELD(at),

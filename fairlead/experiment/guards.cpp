@@ -8,6 +8,7 @@
 #include <set>
 
 #include "fairlead/base/error.h"
+#include "fairlead/experiment/tiny.h"
 
 namespace fairlead {
 namespace {
@@ -15,6 +16,10 @@ namespace {
 constexpr std::int64_t kScanned = 4200;  // every size up to here is looked at
 constexpr std::int64_t kFarthest = std::int64_t{1} << 24;
 constexpr std::size_t kMostFlips = 64;
+// Questions that differ by one number, from which on they are steps of a loop: nobody writes as
+// many thresholds at equal distances.
+constexpr std::size_t kRegular = 12;
+constexpr std::size_t kMostSpare = 24;  // at a time: the next look has others
 
 using Step = GuardPath::Step;
 
@@ -37,17 +42,89 @@ ProgramGuard answered(const Program& program, const Step& step) {
   return guard;
 }
 
+// Whether a run had that answer, or would have had it at its sizes; one that was not asked about a
+// value that it read did not.
+bool went(const Program& program, const GuardPath& path, const Step& step) {
+  for (const Step& own : path.steps) {
+    if (own.guard == step.guard) return own.answer == step.answer;
+  }
+  try {
+    return answer_at(*program.graph.pool, program.guards[step.guard], path.setting) == step.answer;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// An expression but for its numbers, which are added.
+void form_of(Expr e, std::string& form, std::vector<std::int64_t>& numbers) {
+  form += static_cast<char>('A' + static_cast<int>(e->kind));
+  if (e->kind == ExprKind::kSymbol) {
+    form += std::to_string(e->value);
+  } else if (e->kind == ExprKind::kConst || e->kind == ExprKind::kMul) {
+    numbers.push_back(e->value);
+  } else if (e->kind == ExprKind::kReal) {
+    form += std::to_string(e->value);
+  }
+  for (const Expr arg : e->args) form_of(arg, form, numbers);
+  form += ';';
+}
+
+// Whether one number tells these apart, and grows by equal steps, some of which may be missing.
+bool is_regular(const std::vector<std::vector<std::int64_t>>& rows) {
+  std::set<std::int64_t> varies;
+  for (std::size_t k = 0; k < rows[0].size(); ++k) {
+    std::set<std::int64_t> found;
+    for (const auto& row : rows) found.insert(row[k]);
+    if (found.size() == 1) continue;
+    if (!varies.empty()) return false;
+    varies = std::move(found);
+  }
+  if (varies.size() < kRegular) return false;
+  std::int64_t step = INT64_MAX;
+  for (auto it = varies.begin(), next = std::next(it); next != varies.end(); ++it, ++next) {
+    if (*it < -kFarthest || *next > kFarthest) return false;
+    step = std::min(step, *next - *it);
+  }
+  return std::all_of(varies.begin(), varies.end(),
+                     [&](std::int64_t v) { return (v - *varies.begin()) % step == 0; });
+}
+
+// By guard: which of the loops that ask in every step it is of.
+std::vector<std::string> families(const Program& program) {
+  std::map<std::string, std::vector<std::size_t>> alike;
+  std::vector<std::vector<std::int64_t>> numbers(program.guards.size());
+  for (std::size_t g = 0; g < program.guards.size(); ++g) {
+    const ProgramGuard& guard = program.guards[g];
+    if (guard.right == nullptr || guard.rival) continue;
+    std::string form = guard.source + "|" + std::to_string(static_cast<int>(guard.compare)) + "|";
+    form_of(guard.left, form, numbers[g]);
+    form_of(guard.right, form, numbers[g]);
+    alike[form].push_back(g);
+  }
+  std::vector<std::string> found(program.guards.size());
+  for (const auto& [form, members] : alike) {
+    if (members.size() < kRegular) continue;
+    std::vector<std::vector<std::int64_t>> rows;
+    for (const std::size_t g : members) rows.push_back(numbers[g]);
+    if (!is_regular(rows)) continue;
+    for (const std::size_t g : members) found[g] = form;
+  }
+  return found;
+}
+
 class Looker {
  public:
   Looker(const Program& program, const std::vector<SymbolRange>& symbols)
-      : program_(program), pool_(*program.graph.pool), symbols_(symbols) {}
+      : program_(program),
+        pool_(*program.graph.pool),
+        symbols_(symbols),
+        families_(families(program)) {}
 
   std::vector<Flip> look() {
     // Which answers were seen behind each way.
-    std::map<std::vector<std::pair<std::size_t, bool>>, std::set<std::pair<std::size_t, bool>>>
-        tree;
+    Tree tree;
     for (const GuardPath& path : program_.paths) {
-      std::vector<std::pair<std::size_t, bool>> way;
+      Way way;
       for (const Step& step : path.steps) {
         tree[way].emplace(step.guard, step.answer);
         if (program_.guards[step.guard].both) way.emplace_back(step.guard, step.answer);
@@ -60,24 +137,14 @@ class Looker {
     const auto both = std::count_if(program_.guards.begin(), program_.guards.end(),
                                     [](const ProgramGuard& g) { return g.both; });
     const bool few = both <= (program_.by_ways ? kFew : kFewApart);
-    for (const GuardPath& path : program_.paths) {
-      std::vector<std::pair<std::size_t, bool>> way;
-      std::vector<Step> before;
-      for (const Step& step : path.steps) {
-        const auto& seen = tree[way];
-        const bool open =
-            few || (!program_.guards[step.guard].both && !alone_.contains(step.guard));
-        if (open && !seen.contains({step.guard, !step.answer})) {
-          const auto key = std::make_tuple(way, step.guard, step.answer);
-          const std::size_t known = found_.size();
-          if (asked_.insert(key).second) look_behind(path, before, way, step);
-          if (found_.size() > known) alone_.insert(step.guard);
-        }
-        before.push_back(step);
-        if (program_.guards[step.guard].both) way.emplace_back(step.guard, step.answer);
-        if (found_.size() >= kMostFlips) return std::move(found_);
-      }
+    look_along_ways(tree, few, kMostFlips);
+    // Where runs cost nothing, they are tried as far as it goes.
+    if (!few && is_tiny_graph(program_.graph.nodes.size())) {
+      const std::size_t known = found_.size();
+      look_along_ways(tree, true, std::min(kMostFlips, known + kMostSpare));
+      for (std::size_t k = known; k < found_.size(); ++k) found_[k].spare = !program_.by_ways;
     }
+    if (found_.size() >= kMostFlips) return std::move(found_);
     // Questions that PyTorch asked, or we do: no run has them on its way.
     std::set<std::size_t> on_a_way;
     for (const GuardPath& path : program_.paths) {
@@ -93,6 +160,30 @@ class Looker {
   }
 
  private:
+  using Way = std::vector<std::pair<std::size_t, bool>>;
+  using Tree = std::map<Way, std::set<std::pair<std::size_t, bool>>>;
+
+  void look_along_ways(Tree& tree, bool few, std::size_t most) {
+    for (const GuardPath& path : program_.paths) {
+      Way way;
+      std::vector<Step> before;
+      for (const Step& step : path.steps) {
+        const auto& seen = tree[way];
+        const bool open =
+            few || (!program_.guards[step.guard].both && !alone_.contains(step.guard));
+        if (open && !seen.contains({step.guard, !step.answer})) {
+          const auto key = std::make_tuple(way, step.guard, step.answer);
+          const std::size_t known = found_.size();
+          if (asked_.insert(key).second) look_behind(path, before, way, step);
+          if (found_.size() > known) alone_.insert(step.guard);
+        }
+        before.push_back(step);
+        if (program_.guards[step.guard].both) way.emplace_back(step.guard, step.answer);
+        if (found_.size() >= most) return;
+      }
+    }
+  }
+
   [[nodiscard]] bool of_sizes(const ProgramGuard& guard, std::set<SymbolId>& over) const {
     if (guard.right == nullptr) return false;
     for (const Expr e : {guard.left, guard.right}) {
@@ -125,9 +216,12 @@ class Looker {
     }
     flip_ = {};
     flip_.guard = step.guard;
+    flip_.family = families_[step.guard];
     for (const auto& [g, answer] : way) {
+      if (program_.guards[g].right == nullptr) continue;
+      flip_.way.push_back({g, answer});
       std::set<SymbolId> ignored;
-      if (of_sizes(program_.guards[g], ignored)) flip_.way.push_back({g, answer});
+      flip_.by_values = flip_.by_values || !of_sizes(program_.guards[g], ignored);
     }
     flip_.way.push_back({step.guard, !step.answer});
     shorten_way();
@@ -270,6 +364,7 @@ class Looker {
   const Program& program_;
   ExprPool& pool_;
   const std::vector<SymbolRange>& symbols_;
+  const std::vector<std::string> families_;
   std::vector<std::int64_t> base_;
   std::vector<Step> before_;
   Step other_{};
@@ -287,22 +382,17 @@ std::vector<Flip> flips(const Program& program, const std::vector<SymbolRange>& 
 
 std::string require(Program& program, const Flip& flip) {
   ExprPool& pool = *program.graph.pool;
-  // All of them: the least of flags, since a product of a dozen would have thousands of terms.
-  Expr there = nullptr;
-  for (const Step& step : flip.way) {
-    const Expr held = holds(pool, answered(program, step));
-    there = there == nullptr ? held : pool.min(there, held);
-  }
+  std::vector<ProgramGuard> way;
+  for (const Step& step : flip.way) way.push_back(answered(program, step));
+  const Expr there = all_hold(pool, way);
   if (there == nullptr) return {};
   const ProgramGuard last = answered(program, {flip.guard, !flip.way.back().answer});
   const Expr flag = pool.sub(pool.constant(1), there);
-  // Sizes that ran are not refused: what led there was more than these questions tell.
+  // What ran is not refused: what led there was more than these questions tell.
   for (const GuardPath& path : program.paths) {
-    try {
-      if (pool.evaluate(flag, path.setting) == 0) return {};
-    } catch (const Error&) {
-      return {};
-    }
+    const bool refused = std::all_of(flip.way.begin(), flip.way.end(),
+                                     [&](const Step& step) { return went(program, path, step); });
+    if (refused) return {};
   }
   const std::string words = flip.way.size() == 1 ? words_of(pool, last) : "not (" + flip.key + ")";
   program.graph.requirements.push_back({flag, words});

@@ -30,7 +30,11 @@ struct Flip {
   // Whether every size beyond, as far as one looks, has the other answer, and none before, whatever
   // else was asked: then the guard is a bound of that symbol.
   bool bound = false;
-  std::string key;  // the same for the same question
+  std::string key;         // the same for the same question
+  std::string family;      // the same for all steps of a loop that asks it; none where no loop does
+  bool by_values = false;  // a run at these sizes may go another way, by what it reads
+  // One of more ways than can be tried, to a question that was looked behind elsewhere.
+  bool spare = false;
 };
 
 [[nodiscard]] std::vector<Flip> flips(const Program& program,

@@ -9,6 +9,8 @@ namespace {
 // A run that is worth saving: elements of the inputs, or so many times a size of the example (what
 // attention makes of it grows with its square).
 constexpr std::int64_t kHeavy = 1 << 18, kHeavyTimes = 8;
+// Below both, a run costs less than to find out its sizes without data.
+constexpr std::int64_t kHeavySize = 200, kHeavyBytes = 16 << 20;
 
 }  // namespace
 
@@ -117,39 +119,43 @@ std::vector<ProgramId> Lab::programs() const {
   return found;
 }
 
-bool Lab::is_heavy(const Row& row, const Sizes& sizes) {
+bool Lab::is_heavy(const Row& row, const Sizes& sizes) const {
   if (elements(sizes) > kHeavy) return true;
   for (std::size_t leaf = 0; leaf < std::min(sizes.size(), row.example.size()); ++leaf) {
     const auto& own = row.example[leaf];
     for (std::size_t axis = 0; axis < std::min(sizes[leaf].size(), own.size()); ++axis) {
-      if (sizes[leaf][axis] >= kHeavyTimes * std::max<std::int64_t>(own[axis], 1)) return true;
+      const std::int64_t size = sizes[leaf][axis];
+      const bool counts = size >= kHeavySize || request_.weight_bytes >= kHeavyBytes;
+      if (counts && size >= kHeavyTimes * std::max<std::int64_t>(own[axis], 1)) return true;
     }
   }
   return false;
 }
 
-Task<Ran> Lab::run(Row& row, Input input, int reference, bool spare) {
+Task<Ran> Lab::run(Row& row, Input input, int reference, bool spare, bool brief) {
   RunModel asked;
   asked.program = row.id;
   asked.input = std::move(input);
   asked.reference = reference;
   asked.heavy = is_heavy(row, asked.input.sizes);
   asked.spare = spare && asked.heavy;
+  asked.brief = brief;
   Ran ran = co_await ask<Ran>(std::move(asked));
+  row.untold = row.untold || ran.untold;
   if (ran.problem.number >= 0) {
     Trouble trouble;
     trouble.program = row.id;
     trouble.problem = ran.problem;
     trouble.code = ran.problem.code;
     trouble.evidence.why = Why::kFailed;
-    trouble.evidence.text = ran.problem.text;
+    trouble.evidence.text = ran.problem.cause;
     throw Refusal{std::move(trouble)};
   }
   co_return ran;
 }
 
 // What was run once is not run again.
-Task<Ran> Lab::run_at(Row& row, Sizes sizes, int reference, bool spare) {
+Task<Ran> Lab::run_at(Row& row, Sizes sizes, int reference, bool spare, bool brief) {
   const auto known = row.answers.find({reference, sizes});
   if (known != row.answers.end()) {
     seconds_ = 0;
@@ -157,8 +163,8 @@ Task<Ran> Lab::run_at(Row& row, Sizes sizes, int reference, bool spare) {
   }
   Input input;
   input.sizes = sizes;
-  const Ran ran = co_await run(row, std::move(input), reference, spare);
-  if (!ran.absent) row.answers[{reference, std::move(sizes)}] = ran;
+  const Ran ran = co_await run(row, std::move(input), reference, spare, brief);
+  if (!ran.absent && !ran.enough) row.answers[{reference, std::move(sizes)}] = ran;
   co_return ran;
 }
 
@@ -228,6 +234,10 @@ Task<void> Lab::all() {
         learnt = ledger_.add(std::move(fact));
         co_await begin_anew(true, false);
       }
+    } else if (trouble->unfused) {
+      learnt = true;
+    } else if (example && trouble->at_example && drop_by_values(trouble->evidence)) {
+      learnt = true;  // which of the programs is to run is not known
     } else if (example && trouble->at_example && !row.forgets) {
       Fact fact;
       fact.kind = FactKind::kForgets;
@@ -249,6 +259,7 @@ Task<void> Lab::all() {
         learnt = true;
       }
     }
+    learnt = learnt || drop_by_values(trouble->evidence) || fixes_one_more(row, *trouble);
     if (!learnt) {
       Failed failed;
       failed.problem = trouble->problem.number;
@@ -266,14 +277,7 @@ Task<std::optional<Trouble>> Lab::attempt() {
   std::optional<Trouble> trouble = co_await solve_all();
   if (trouble) co_return trouble;
   stage_ = Stage::kEmit;
-  // Those with the fewest sizes that vary come first: where two take a call, the one that was made
-  // for it runs.
-  Emit emit;
-  emit.programs = programs();
-  std::stable_sort(emit.programs.begin(), emit.programs.end(), [&](ProgramId a, ProgramId b) {
-    return row(a).probed->symbols.size() < row(b).probed->symbols.size();
-  });
-  const Emitted file = co_await ask<Emitted>(std::move(emit));
+  const Emitted file = co_await emit({});
   if (file.problem.number >= 0) {
     Trouble found;
     found.program =
@@ -284,7 +288,7 @@ Task<std::optional<Trouble>> Lab::attempt() {
     found.constants = file.constants;
     found.evidence.why =
         file.problem.code == ErrorCode::kUnsupported ? Why::kUnsupported : Why::kFailed;
-    found.evidence.text = file.problem.text;
+    found.evidence.text = file.problem.cause;
     co_return found;
   }
   if (!request_.verify) co_return std::nullopt;

@@ -50,8 +50,9 @@ struct Trouble {
   bool far = false;
   bool at_example = false;  // the file computes something else than the model at its own example
   bool guarded = false;
-  int other_values = -1;               // the check with other values at the example's sizes
-  int culprit = -1;                    // the symbol without which the file could be made
+  bool unfused = false;   // the file differs by fusions, which are left out from now on
+  int other_values = -1;  // the check with other values at the example's sizes
+  int culprit = -1;       // the symbol without which the file could be made
   std::vector<std::string> constants;  // symbols that it could only hold as constants
 };
 
@@ -70,8 +71,10 @@ struct Row {
   Evidence reason;                 // why its sizes are not the parent's
   std::vector<std::int64_t> rest;  // sizes to try where it turns out to be of one size only
 
-  bool plain = false;    // the model is not told that it is traced
-  bool forgets = false;  // its sizes are plain integers
+  bool by_value = false;  // it parts from its parent by values
+  bool untold = false;    // a run parted from it, and no question says why
+  bool plain = false;     // the model is not told that it is traced
+  bool forgets = false;   // its sizes are plain integers
   bool solved = false;
   bool keeps_probed = false;  // what was learnt does not ask for another probing
   int probings = 0;
@@ -91,7 +94,8 @@ struct Row {
   std::vector<ProbedRun> crossed;            // runs from the other side of questions, and far ones
   std::map<std::string, Evidence> required;  // questions that the file requires
   std::vector<Wrong> wrong;                  // settings to be solved for as well
-  std::vector<int> calls;                    // checks whose tensors are
+  std::vector<Setting> apart;  // where it is another program, and maybe no question says why
+  std::vector<int> calls;      // checks whose tensors are
 };
 
 class Lab {
@@ -136,10 +140,10 @@ class Lab {
   };
   template <typename A>
   Task<A> ask(Step step);
-  [[nodiscard]] static bool is_heavy(const Row& row, const Sizes& sizes);
+  [[nodiscard]] bool is_heavy(const Row& row, const Sizes& sizes) const;
   // spare: nothing comes of it (absent) where it is heavy and needs the weights.
-  Task<Ran> run(Row& row, Input input, int reference, bool spare = false);
-  Task<Ran> run_at(Row& row, Sizes sizes, int reference, bool spare = false);
+  Task<Ran> run(Row& row, Input input, int reference, bool spare = false, bool brief = false);
+  Task<Ran> run_at(Row& row, Sizes sizes, int reference, bool spare = false, bool brief = false);
   Task<Ran> try_at(Row& row, Sizes sizes, bool spare);
   Task<Ran> run_call(Row& row, Input input, int reference);
   Task<std::optional<Evidence>> parting(Row& row, Sizes sizes);
@@ -158,6 +162,7 @@ class Lab {
   bool keeps_example(Row& row, const Trouble& trouble);
   bool fixes_constants(const Trouble& trouble);
   bool learns_guarded(Row& row, const Trouble& trouble);
+  bool fixes_one_more(Row& row, const Trouble& trouble);
 
   // ---- one program: probing and solving ---------------------------------------------------------
 
@@ -181,6 +186,7 @@ class Lab {
   Task<bool> settle(Row& row, Questions::Other other, Built::Question question);
   Task<void> go_further(Row& row, Questions::Other other);
   Task<bool> go_around(Row& row, Setting setting);
+  Task<bool> go_to(Row& row, Setting setting);
   Task<void> go_beside(Row& row, Setting setting, std::size_t k, std::vector<std::int64_t> sizes);
   Task<void> stop_before(Row& row, Questions::Other other, Evidence why);
   Task<void> end_at(Row& row, std::size_t k, std::int64_t most, std::int64_t size, Evidence why);
@@ -195,10 +201,10 @@ class Lab {
   bool lower_maximum(Row& row, std::size_t k, std::int64_t most, Evidence reason, bool taken);
   bool bound_to_tried(Row& row, const Trouble& trouble);
   bool fix(Row& row, std::size_t k, const Evidence& reason);
-  Task<bool> leave_beyond(Row& row, std::size_t k, std::int64_t size, Evidence reason);
+  Task<bool> bound_at_other_program(Row& row, std::size_t k, std::int64_t size, Evidence reason);
   Task<std::vector<std::pair<std::size_t, std::int64_t>>> smallest_together(
       Row& row, std::vector<std::size_t> symbols);
-  Task<std::int64_t> smallest_alike(Row& row, std::size_t k, std::int64_t differs);
+  Task<std::int64_t> smallest_of_same_program(Row& row, std::size_t k, std::int64_t differs);
   Task<bool> finds_boundary(Row& row);
   Task<bool> finds_boundary_of(Row& row, std::vector<Place> places, std::int64_t size);
   Task<void> branch_above(Row& row);
@@ -211,9 +217,12 @@ class Lab {
   Task<void> each(Row& row, std::size_t k, std::vector<std::int64_t> sizes, Evidence reason);
   Task<bool> above(Row& row, std::size_t k, std::int64_t most, std::int64_t size);
   Task<bool> aside(Row& row, Setting setting, std::string key, Evidence why);
+  Task<void> by_value(Row& row, Input input, Ran ran);
+  [[nodiscard]] bool chosen_by_values(const Row& row) const;
+  bool drop_by_values(const Evidence& why);
   Task<bool> at_example(Row& row, std::vector<std::size_t> ones, Evidence reason);
   Task<void> follow();
-  [[nodiscard]] bool stuck_in_generation(const Row& row) const;
+  [[nodiscard]] bool branches_on_cache_or_tokens(const Row& row) const;
   struct Opening {
     Side side;
     std::string words;
@@ -234,7 +243,12 @@ class Lab {
 
   // ---- checking ---------------------------------------------------------------------------------
 
+  Task<Emitted> emit(std::vector<std::string> without);
   Task<std::optional<Trouble>> verify(Row& row, const Emitted& file);
+  Task<bool> is_right_without(Check check, std::vector<std::string> kinds);
+  Task<std::vector<std::string>> to_blame(Check check, std::vector<std::string> suspects,
+                                          std::vector<std::string> gone);
+  Task<bool> leaves_out(Check check, Checked checked, std::vector<std::string> suspects);
   Task<Trouble> trouble_of(Row& row, Check check, Checked checked);
   Task<std::vector<std::size_t>> blamed(Row& row, Setting values, bool operators);
 
@@ -243,7 +257,11 @@ class Lab {
   std::set<std::pair<ProgramId, std::string>> looked_aside_;
   std::vector<std::string> unknown_;                // of the user's largest sizes
   std::map<std::string, std::int64_t> ran_beyond_;  // the user's largest size
+  // Kinds of fusions that made the file differ, and at what.
+  std::vector<std::pair<std::string, std::string>> unfused_;
+  int fixed_blindly_ = 0;  // dimensions that nothing showed to be to blame
   bool followed_ = false;
+  bool by_values_ = true;      // programs that values lead to are opened
   std::int64_t recorded_ = 0;  // operators, of the runs that questions led to
   double clock_ = 0;           // seconds that steps took
   double seconds_ = 0;         // the last of them
@@ -267,8 +285,7 @@ Task<A> Lab::ask(Step step) {
   co_return std::move(*found);
 }
 
-// ---- symbols and places (places.cpp)
-// --------------------------------------------------------------
+// ---- symbols and places (places.cpp) ------------------------------------------------------------
 
 // (leaf, axis) of the dimensions that are this symbol, or a multiple of it, with times what.
 [[nodiscard]] std::vector<std::pair<Place, std::int64_t>> units_of(const ProbeResult& probed,

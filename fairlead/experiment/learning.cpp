@@ -34,6 +34,26 @@ Task<bool> Lab::learns_from(Row& row, const Trouble& trouble) {
   co_return learnt;
 }
 
+// The last resort: a file for fewer sizes is one. A file that computes something else stays an
+// error, which somebody should hear of. Dimensions that are to blame are fixed, or else
+// one after the other from the last, and after some of them all.
+bool Lab::fixes_one_more(Row& row, const Trouble& trouble) {
+  constexpr int kMostAlone = 3;
+  const bool of_sizes =
+      trouble.code == ErrorCode::kDiverged || trouble.code == ErrorCode::kUnsolved;
+  if (request_.bounded || request_.strict || !of_sizes || trouble.other_values >= 0) return false;
+  if (!row.probed || row.probed->symbols.empty() || trouble.at_example) return false;
+  std::vector<std::size_t> chosen = trouble.blamed;
+  if (chosen.empty()) {
+    for (std::size_t k = row.probed->symbols.size(); k-- > 0;) chosen.push_back(k);
+    if (fixed_blindly_++ < kMostAlone) chosen.resize(1);
+  }
+  bool learnt = false;
+  for (const std::size_t k : chosen) learnt = fix(row, k, trouble.evidence) || learnt;
+  if (learnt) row.solved = row.keeps_probed = false;
+  return learnt;
+}
+
 // A number that the file can only hold as a constant follows sizes that vary: they are fixed, in
 // every program, unless the user asked for them.
 bool Lab::fixes_constants(const Trouble& trouble) {
@@ -121,19 +141,20 @@ Task<bool> Lab::learn(Row& row, const Trouble& trouble) {
     }
     const auto together = co_await smallest_together(row, others);
     for (const std::size_t k : alone) {
-      const std::int64_t least = co_await smallest_alike(row, k, 1);
+      const std::int64_t least = co_await smallest_of_same_program(row, k, 1);
       const bool left = co_await leave_below(row, k, least, trouble.evidence);
       learnt = left || learnt;
     }
     for (const auto& [k, size] : together) {
       learnt = raise_minimum(row, k, size, trouble.evidence, false) || learnt;
     }
-    co_return learnt;
+    // Known already where it is a size between that differs: others, still smaller, do not.
+    if (learnt) co_return true;
   }
   if (diverged && !trouble.values.empty()) {
     bool left = true;
     for (const std::size_t k : blamed) {
-      if (left) left = co_await leave_beyond(row, k, trouble.values[k], trouble.evidence);
+      if (left) left = co_await bound_at_other_program(row, k, trouble.values[k], trouble.evidence);
     }
     if (left) co_return !blamed.empty();
   }

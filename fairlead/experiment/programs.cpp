@@ -2,8 +2,7 @@
 // choose.
 //
 // 1. Where a run parts at a size, what lies beyond the boundary is a further program, solved from
-// an
-//    example on that side.
+//    an example on that side.
 // 2. A cache that branches on how full it is: the call that comes next in generation is one.
 // 3. One that cannot be solved, or that is wrong, is closed: its sizes are refused or fixed.
 #include <algorithm>
@@ -16,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMostPrograms = 6;
 constexpr std::size_t kMostOpened = 40;  // with those that were closed again
+constexpr std::ptrdiff_t kMostByValue = 3;
 
 }  // namespace
 
@@ -157,6 +157,75 @@ Task<bool> Lab::aside(Row& row, Setting setting, std::string key, Evidence why) 
   co_return made != nullptr;
 }
 
+// A program from an example with other values, which a question about them answers otherwise.
+Task<void> Lab::by_value(Row& row, Input input, Ran ran) {
+  const std::vector<ProgramId> held = programs();
+  const auto of_values = std::count_if(held.begin(), held.end(), [&](ProgramId id) {
+    return rows_[static_cast<std::size_t>(id)]->by_value;
+  });
+  if (!by_values_ || row.built.asked_of_values() == 0 || row.side == Side::kStep || !may_open() ||
+      of_values >= kMostByValue)
+    co_return;
+  // Back to where it came from.
+  for (const Row* each = &row; each->by_value; each = rows_[each->parent].get()) {
+    if (each->parting.before == ran.now && each->parting.now == ran.before) co_return;
+  }
+  if (!looked_aside_.emplace(row.id, ran.now).second) co_return;
+  input.of = row.id;
+  for (const ProgramId id : programs()) {
+    Row& other = *rows_[static_cast<std::size_t>(id)];
+    if (!other.probed || &other == &row) continue;
+    const std::optional<Evidence> parted = co_await parting_of(other, input);
+    if (!parted) co_return;  // the file holds that program
+  }
+  Opening opening;
+  opening.side = Side::kAside;
+  opening.words = "other values";
+  opening.parting = opening.reason = branches(ran);
+  opening.reason.key = opening.words;
+  Row* made = co_await open(row, std::move(input), std::move(opening));
+  if (made != nullptr) made->by_value = true;
+}
+
+// Leaves what is chosen by values to the assumptions of the contract.
+bool Lab::drop_by_values(const Evidence& why) {
+  by_values_ = false;
+  bool any = false;
+  for (Row* row : held()) {
+    if (!row->by_value || !ledger_.is_open(row->id)) continue;
+    drop(*row, why);
+    any = true;
+  }
+  return any;
+}
+
+// Whether a program beside another that values lead to answers one of its questions otherwise: the
+// file goes by that, and takes either but not both.
+bool Lab::chosen_by_values(const Row& row) const {
+  const auto asked = [](const Row& of) {
+    std::map<std::string, std::vector<std::string>> answers;  // by line, in order
+    for (const Built::Question& q : of.built.questions) {
+      if (q.kind == Built::Kind::kValue) answers[q.source].push_back(q.form);
+    }
+    return answers;
+  };
+  const auto own = asked(row);
+  for (const Row* each = &row; each->parent >= 0; each = &this->row(each->parent)) {
+    if (!each->by_value) continue;
+    const auto other = asked(this->row(each->parent));
+    const bool apart = std::any_of(own.begin(), own.end(), [&](const auto& line) {
+      const auto it = other.find(line.first);
+      if (it == other.end()) return false;
+      const std::size_t both = std::min(line.second.size(), it->second.size());
+      return !std::equal(line.second.begin(),
+                         line.second.begin() + static_cast<std::ptrdiff_t>(both),
+                         it->second.begin());
+    });
+    if (!apart) return false;
+  }
+  return true;
+}
+
 // The example has sizes of 1 and larger ones are another program: its own is a further one beside
 // the larger.
 Task<bool> Lab::at_example(Row& row, std::vector<std::size_t> ones, Evidence reason) {
@@ -176,7 +245,7 @@ Task<bool> Lab::at_example(Row& row, std::vector<std::size_t> ones, Evidence rea
   if (parted.empty() || !why || !first_time(row, places, Side::kExample)) co_return false;
   std::vector<std::int64_t> least;
   for (const std::size_t k : parted) {
-    const std::int64_t size = co_await smallest_alike(row, k, 1);
+    const std::int64_t size = co_await smallest_of_same_program(row, k, 1);
     least.push_back(size);
   }
   Opening opening;
@@ -196,11 +265,10 @@ Task<bool> Lab::at_example(Row& row, std::vector<std::size_t> ones, Evidence rea
   co_return true;
 }
 
-// ---- generation
-// ------------------------------------------------------------------------------------
+// ---- generation ---------------------------------------------------------------------------------
 
 // Whether a cache, or the number of new tokens, has a fixed size because the model branches on it.
-bool Lab::stuck_in_generation(const Row& row) const {
+bool Lab::branches_on_cache_or_tokens(const Row& row) const {
   if (!request_.cache || !row.probed) return false;
   const auto& learnt = ledger_.limits(row.id).fixed;
   return std::any_of(row.probed->fixed.begin(), row.probed->fixed.end(), [&](const FixedDim& f) {
@@ -215,9 +283,9 @@ bool Lab::stuck_in_generation(const Row& row) const {
 // branches.
 Task<void> Lab::follow() {
   Row* row = rows_[0].get();
-  if (followed_ || !stuck_in_generation(*row)) co_return;
+  if (followed_ || !branches_on_cache_or_tokens(*row)) co_return;
   followed_ = true;
-  while (may_open() && stuck_in_generation(*row)) {
+  while (may_open() && branches_on_cache_or_tokens(*row)) {
     NextCall next;
     next.program = row->id;
     const CallFacts call = co_await ask<CallFacts>(next);
@@ -247,8 +315,7 @@ Task<void> Lab::follow() {
   }
 }
 
-// ---- rows
-// ------------------------------------------------------------------------------------------
+// ---- rows ---------------------------------------------------------------------------------------
 
 std::vector<Row*> Lab::held() {
   std::vector<Row*> found;
@@ -338,6 +405,12 @@ Task<bool> Lab::solve_further(Row& row) {
     FAIRLEAD_CHECK(ledger_.facts().size() > known, "a program that learnt nothing");
   }
   if (!ledger_.is_open(row.id)) co_return false;
+  if (!chosen_by_values(row)) {
+    Evidence why;
+    why.why = Why::kUnchosen;
+    drop(row, why);
+    co_return false;
+  }
   if (row.side == Side::kAbove) {
     // It is to take every size above the smallest, up to what the user asked for.
     std::int64_t asked = kLargest;

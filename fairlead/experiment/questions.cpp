@@ -11,16 +11,25 @@
 #include <algorithm>
 
 #include "fairlead/experiment/lab.h"
+#include "fairlead/experiment/tiny.h"
 
 namespace fairlead {
 namespace {
 
 constexpr int kRounds = 6;  // what is learnt on the other side may ask further questions
 constexpr std::size_t kMostTried = 48;  // questions of one program
+// The same of a tiny one.
+constexpr int kRoundsTiny = 12;
+constexpr std::size_t kMostTriedTiny = 200;
 // What may be tried is counted in recorded operators, some 15 microseconds each: an export learns
 // the same on a busy machine. The clock only ends what hangs.
 constexpr std::int64_t kMostOperators = 400'000;
+// Of a model of a few operators, whose loops may be long where the sizes are.
+constexpr std::int64_t kMostOperatorsTiny = 120'000;
+constexpr std::int64_t kSpareOperators = 30'000;  // of ways to questions that were looked behind
+constexpr int kOfFamily = 8;  // steps of a loop, of which the others are taken to be the same
 constexpr double kMostSeconds = 60.0;
+constexpr std::size_t kMostApart = 8;
 constexpr std::int64_t kFarVolume = 1 << 18;  // elements of the inputs of a far run
 constexpr std::int64_t kFarOperators = 100'000;
 // Where no integer was fitted, a few runs look for what went where no memory is kept.
@@ -46,30 +55,39 @@ Ask Lab::ask_about(const Row& row) const {
 // A run that a question led to costs its operators, and something in any case.
 Task<Ran> Lab::try_at(Row& row, Sizes sizes, bool spare) {
   constexpr std::int64_t kLeast = 100;
-  recorded_ += row.built.operators + kLeast;
   Ran ran = co_await run_at(row, std::move(sizes), row.probed->runs[0].run, spare);
+  recorded_ += std::max(row.built.operators, ran.operators) + kLeast;
   co_return ran;
 }
 
 Task<void> Lab::settle_questions(Row& row) {
   const double start = clock_;
   const std::int64_t begun = recorded_;
-  const auto late = [&] {
-    return recorded_ - begun > kMostOperators || clock_ - start > kMostSeconds;
-  };
+  const bool tiny = is_tiny(row.built.operators);
+  const std::int64_t budget = tiny ? kMostOperatorsTiny : kMostOperators;
+  const auto late = [&] { return recorded_ - begun > budget || clock_ - start > kMostSeconds; };
   std::set<Once> asked;
+  std::map<std::string, int> alike;  // by family; -1: some are not
+  const auto is_known = [&](const Questions::Other& other) {
+    return !other.family.empty() && alike[other.family] >= kOfFamily;
+  };
   const bool far = co_await go_far(row);
   if (far) co_await build(row);
-  for (int round = 0; round < kRounds; ++round) {
+  const std::size_t most = tiny ? kMostTriedTiny : kMostTried;
+  for (int round = 0; round < (tiny ? kRoundsTiny : kRounds); ++round) {
     bool learnt = false;
     const Questions questions = co_await ask<Questions>(ask_about(row));
     for (const Questions::Other& other : questions.others) {
-      if (asked.size() >= kMostTried || late()) continue;
+      if (asked.size() >= most || late()) continue;
+      if (other.spare && recorded_ - begun > kSpareOperators) continue;
+      if (is_known(other)) continue;
       if (asked.contains(once_of(other)) || row.required.contains(other.key)) continue;
       asked.insert(once_of(other));
       const bool more = co_await settle(
           row, other, row.built.questions.at(static_cast<std::size_t>(other.question)));
       learnt = more || learnt;
+      int& same = alike[other.family];
+      same = more && same >= 0 ? same + 1 : -1;
     }
     const std::vector<Setting> thin = row.built.thin;
     for (const Setting& setting : thin) {
@@ -77,6 +95,13 @@ Task<void> Lab::settle_questions(Row& row) {
       if (setting.size() != row.probed->symbols.size() || late()) continue;
       if (!asked.insert(once).second) continue;
       const bool more = co_await go_around(row, setting);
+      learnt = more || learnt;
+    }
+    const std::vector<Setting> unseen = row.built.unseen;
+    for (Setting setting : unseen) {
+      setting.resize(row.probed->symbols.size());
+      if (!tiny || late() || !asked.insert({"", -1, setting}).second) continue;
+      const bool more = co_await go_to(row, std::move(setting));
       learnt = more || learnt;
     }
     if (!learnt) break;
@@ -92,8 +117,10 @@ Task<void> Lab::settle_questions(Row& row) {
     fact.of = row.id;
     fact.size = row.probings;
     fact.evidence.key = other.key;
-    if (!asked.contains(once_of(other)) && question.kind != Built::Kind::kRival &&
-        !row.required.contains(other.key)) {
+    // A run that was made there and went another way, by what it read, has settled nothing.
+    const bool open =
+        !other.spare && !is_known(other) && (other.by_values || !asked.contains(once_of(other)));
+    if (open && question.kind != Built::Kind::kRival && !row.required.contains(other.key)) {
       fact.kind = FactKind::kRequired;
       fact.evidence.why = Why::kUntried;
       fact.evidence.source = question.source;
@@ -181,22 +208,31 @@ Task<bool> Lab::go_around(Row& row, Setting setting) {
   for (std::size_t k = 0; k < setting.size(); ++k) {
     std::vector<std::int64_t> sizes = {setting[k] + 1, setting[k] - 1, setting[k] + 2,
                                        setting[k] / 2};
+    if (row.built.operators < kQuick) sizes.insert(sizes.end(), {100, 257});
     co_await go_beside(row, setting, k, std::move(sizes));
   }
   co_return row.crossed.size() > before;
 }
 
+// True where there is another run at these sizes.
+Task<bool> Lab::go_to(Row& row, Setting setting) {
+  for (std::size_t k = 0; k < setting.size(); ++k) {
+    const auto [least, most] = range_of(row, k);
+    if (setting[k] < std::max<std::int64_t>(1, least) || setting[k] > most) co_return false;
+  }
+  Sizes tried = sizes_at(*row.probed, setting);
+  if (elements(tried) > kFarVolume) co_return false;
+  const Ran ran = co_await try_at(row, std::move(tried), true);
+  // Another program, where a size beside it was this one: maybe no question separates them. The
+  // checks find out whether the file is right there.
+  if (ran.parted && row.apart.size() < kMostApart) row.apart.push_back(setting);
+  if (ran.run >= 0) row.crossed.push_back({ran.run, std::move(setting)});
+  co_return ran.run >= 0;
+}
+
 Task<void> Lab::go_beside(Row& row, Setting setting, std::size_t k,
                           std::vector<std::int64_t> sizes) {
-  const auto [least, most] = range_of(row, k);
-  for (const std::int64_t size : sizes) {
-    if (size < std::max<std::int64_t>(1, least) || size > most) continue;
-    const Setting there = changed(setting, k, size);
-    Sizes tried = sizes_at(*row.probed, there);
-    if (elements(tried) > kFarVolume) continue;
-    const Ran ran = co_await try_at(row, std::move(tried), true);
-    if (ran.run >= 0) row.crossed.push_back({ran.run, there});
-  }
+  for (const std::int64_t size : sizes) (void)co_await go_to(row, changed(setting, k, size));
 }
 
 // The program ends at that question: a bound of a symbol, or a requirement of the file.

@@ -14,7 +14,7 @@ Trouble failure_of(const Row& row, const Problem& problem) {
   trouble.evidence.why = problem.code == ErrorCode::kUnsolved   ? Why::kUnsolved
                          : problem.code == ErrorCode::kDiverged ? Why::kBranches
                                                                 : Why::kFailed;
-  trouble.evidence.text = problem.text;
+  trouble.evidence.text = problem.cause;
   return trouble;
 }
 
@@ -33,7 +33,7 @@ Task<std::optional<Trouble>> Lab::solve(Row& row) {
     trouble->own = std::current_exception();
     trouble->code = error.code();
     trouble->evidence.why = Why::kFailed;
-    trouble->evidence.text = error.what();
+    trouble->evidence.text = cause_of(error);
   }
   co_return trouble;
 }
@@ -88,18 +88,23 @@ Task<ProbeResult> Lab::probe(Row& row) {
   } else {
     asked.calls = {row.example};
   }
-  const AskTrial trial = [this, &row](const Sizes& sizes, int reference) -> Task<TrialResult> {
-    const Ran ran = co_await run_at(row, sizes, reference);
+  const AskTrial trial = [this, &row](const Sizes& sizes, int reference,
+                                      bool brief) -> Task<TrialResult> {
+    const Ran ran = co_await run_at(row, sizes, reference, false, brief);
     TrialResult result;
     result.seconds = seconds_;
     result.run = ran.run;
     result.parted = ran.parted;
     result.visible = ran.visible;
+    result.enough = ran.enough;
+    if (ran.enough) co_return result;
     if (ran.run >= 0) {
       row.sizes_of[ran.run] = sizes;
     } else if (ran.parted) {
       row.partings.push_back({sizes, reference, ran});
-      result.reason = "the model executes " + ran.now + " where it executed " + ran.before;
+      result.reason =
+          "the model executes " + ran.now +
+          (ran.now == ran.before ? " with other arguments" : " where it executed " + ran.before);
     } else {
       result.reason = ran.error;
     }
@@ -133,8 +138,9 @@ bool Lab::went_too_far(const Row& row) {
 void Lab::limit_sizes(Row& row) {
   std::vector<std::string> unknown;
   for (const auto& [name, most] : request_.max_size) {
-    const bool known = std::any_of(row.probed->symbols.begin(), row.probed->symbols.end(),
-                                   [&](const ProbedSymbol& s) { return s.name == name; });
+    const bool known =
+        std::any_of(row.probed->symbols.begin(), row.probed->symbols.end(),
+                    [&, &name = name](const ProbedSymbol& s) { return s.name == name; });
     if (known) {
       (void)limit_symbol(*row.probed, name, most);
     } else if (const auto it = ran_beyond_.find(name); it != ran_beyond_.end()) {
@@ -151,8 +157,7 @@ void Lab::limit_sizes(Row& row) {
   throw Refusal{std::move(trouble)};
 }
 
-// ---- runs
-// ------------------------------------------------------------------------------------------
+// ---- runs ---------------------------------------------------------------------------------------
 
 // Where the model accepts it and executes the same operators.
 Task<void> Lab::add_run(Row& row, Runs& runs, Setting setting) {
@@ -235,9 +240,11 @@ Task<Runs> Lab::with_other_values(Row& row, Runs runs) {
     input.kind = Input::Kind::kOther;
     input.sizes = sizes_at(probed, base);
     input.number = n;
+    const Input given = input;
     const Ran ran = co_await run_call(row, std::move(input), runs.numbers[0]);
     if (ran.absent) break;
     add(ran, base);
+    if (ran.parted) co_await by_value(row, given, ran);
   }
   for (const int call : row.calls) {
     const std::optional<Setting> setting = setting_of(probed, row.example);
@@ -251,8 +258,7 @@ Task<Runs> Lab::with_other_values(Row& row, Runs runs) {
   co_return runs;
 }
 
-// ---- building
-// --------------------------------------------------------------------------------------
+// ---- building -----------------------------------------------------------------------------------
 
 Task<Built> Lab::build_of(Row& row, const Runs& runs, bool kept) {
   Build step;
@@ -278,9 +284,7 @@ Task<void> Lab::build(Row& row) {
   }
   if (built.problem.number >= 0) throw Refusal{failure_of(row, built.problem)};
   row.built = built;
-  const bool asks = !row.calls.empty() ||
-                    std::any_of(built.questions.begin(), built.questions.end(),
-                                [](const auto& q) { return q.kind == Built::Kind::kValue; });
+  const bool asks = !row.calls.empty() || built.asked_of_values() > 0;
   if (!asks && !built.reads) co_return;
   const Runs more = co_await with_other_values(row, chosen);
   if (more.numbers.size() == chosen.numbers.size()) co_return;

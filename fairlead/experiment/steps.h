@@ -2,6 +2,8 @@
 // back (transcript.h). A driver does the steps: it has the model, the recordings and the files.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -52,10 +54,10 @@ struct Input {
   Kind kind = Kind::kSizes;
   Sizes sizes;
   int number = -1;
+  ProgramId of = -1;  // kOther: of whose example, where it is that of another program
 };
 
-// ---- steps
-// ----------------------------------------------------------------------------------------
+// ---- steps --------------------------------------------------------------------------------------
 
 // A new recording of the model, from an example of its own. -> CallFacts
 struct Open {
@@ -74,6 +76,7 @@ struct RunModel {
   // A run beside a reference goes without weights where that saves something.
   bool heavy = false;  // it does, by the inputs alone
   bool spare = false;  // not at all with weights: it would cost more than it may tell
+  bool brief = false;  // it may end, as `enough`, after some hundred operators like the reference's
 };
 
 // Whether the model accepts the example, not told that it is traced. -> Ran
@@ -107,6 +110,7 @@ struct Require {
 // The file, of these programs. -> Emitted
 struct Emit {
   std::vector<ProgramId> programs;
+  std::vector<std::pair<std::string, std::string>> without;  // kinds of fusions, and why
 };
 
 // One call in the file's runtime, compared with eager. -> Checked
@@ -139,14 +143,13 @@ struct Failed {
 using Step = std::variant<Open, RunModel, RunPlain, NextCall, Build, Ask, Require, Emit, Check,
                           Done, Failed>;
 
-// ---- answers
-// --------------------------------------------------------------------------------------
+// ---- answers ------------------------------------------------------------------------------------
 
 // An error that the driver caught, and keeps under a number.
 struct Problem {
   int number = -1;  // -1: none
   ErrorCode code = ErrorCode::kInternal;
-  std::string text;
+  std::string cause;  // Error::cause
 };
 
 struct CallFacts {
@@ -158,10 +161,13 @@ struct CallFacts {
 
 struct Ran {
   Problem problem;
-  int run = -1;         // where it worked
-  bool parted = false;  // it executes `now` where the reference executed `before`
-  bool absent = false;  // there is no such input
-  bool visible = true;  // some number differs from the reference
+  int run = -1;                // where it worked
+  bool parted = false;         // it executes `now` where the reference executed `before`
+  bool absent = false;         // there is no such input
+  bool visible = true;         // some number differs from the reference
+  bool enough = false;         // a brief run that was ended
+  bool untold = false;         // it parted, and no question that the model asked says why
+  std::int64_t operators = 0;  // that were recorded
   std::string before;
   std::string now;
   std::string error;  // the model's own
@@ -173,6 +179,7 @@ struct Built {
     std::string words;
     std::string source;
     Kind kind = Kind::kSize;
+    std::string form;  // form_of, in trace/guard.h: what programs have in common
   };
   Problem problem;
   bool fragile = false;  // some answer rounds or bounds: few runs fit many such
@@ -181,6 +188,14 @@ struct Built {
   std::int64_t operators = 0;
   std::vector<Question> questions;
   std::vector<std::vector<std::int64_t>> thin;  // settings beside which more runs would tell
+  // Settings at which a number that forgot is one that no run had.
+  std::vector<std::vector<std::int64_t>> unseen;
+
+  // How many of the questions are about values that were read.
+  [[nodiscard]] std::ptrdiff_t asked_of_values() const {
+    return std::count_if(questions.begin(), questions.end(),
+                         [](const Question& q) { return q.kind == Kind::kValue; });
+  }
 };
 
 struct Questions {
@@ -188,7 +203,10 @@ struct Questions {
     int question = 0;
     int symbol = -1;
     bool bound = false;
+    bool by_values = false;  // a run there may go another way, by what it reads
+    bool spare = false;      // its question had this answer too, elsewhere
     std::string key;
+    std::string family;  // the same for all steps of a loop that asks it; none where no loop does
     std::vector<std::int64_t> setting;
   };
   std::vector<Other> others;
@@ -203,6 +221,7 @@ struct Emitted {
   int culprit = -1;                    // the symbol without which it could be made
   std::vector<std::string> constants;  // symbols that it could only hold as constants
   std::vector<std::pair<std::string, std::int64_t>> largest;  // of symbols, as far as the file goes
+  std::vector<std::string> fused;                             // kinds of fusions that it has
 };
 
 struct Checked {
@@ -225,6 +244,11 @@ struct Checked {
   std::string before;
   std::string now;
   std::string at;
+
+  // The file is not right there, or nothing can be said of it.
+  [[nodiscard]] bool fails() const {
+    return verdict == Verdict::kDiffers || verdict == Verdict::kUnable;
+  }
 };
 
 using Answer = std::variant<CallFacts, Ran, Built, Questions, Met, Emitted, Checked>;

@@ -1,12 +1,10 @@
 // A folder beside the final name, in which a file or a folder is made before it gets that name.
 //
 // 1. The folder is ".NAME.fairlead-XXXXXX"; what is made lies in "new" inside it. While its owner
-// lives it
-//    holds a lock on the folder, which the system gives back whatever ends the process.
+//    lives it holds a lock on the folder, which the system gives back whatever ends the process.
 // 2. The next Staging of the same name removes the folders whose lock nobody holds.
 // 3. A commit makes the bytes durable first, then renames, then makes the name durable. The rename
-// is the
-//    one moment at which the destination changes.
+//    is the one moment at which the destination changes.
 #pragma once
 
 #include <sys/types.h>

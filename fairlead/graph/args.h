@@ -21,6 +21,20 @@ namespace fairlead {
   return arg;
 }
 
+[[nodiscard]] inline Arg float_arg(double number) {
+  Arg arg;
+  arg.kind = ArgKind::kFloat;
+  arg.number = number;
+  return arg;
+}
+
+[[nodiscard]] inline Arg bool_arg(bool value) {
+  Arg arg;
+  arg.kind = ArgKind::kBool;
+  arg.number = value ? 1 : 0;
+  return arg;
+}
+
 [[nodiscard]] inline Arg shape_arg(const std::vector<Expr>& shape) {
   Arg arg;
   arg.kind = ArgKind::kList;

@@ -69,10 +69,10 @@ struct Checker {
   }
   void run(const std::vector<Node>& nodes) {
     for (const Node& node : nodes) {
-      for (const Arg& arg : node.args) use(arg, node.op);
-      for (const Body& body : node.bodies) run(body, node.op);
+      for (const Arg& arg : node.args) use(arg, node.op.str());
+      for (const Body& body : node.bodies) run(body, node.op.str());
       for (const ValueId v : node.outputs) {
-        if (v != kNoValue) make(v, node.op);
+        if (v != kNoValue) make(v, node.op.str());
       }
     }
   }

@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fairlead/aten/operators.h"
 #include "fairlead/base/checked_list.h"
 #include "fairlead/base/dtype.h"
 #include "fairlead/symbol/expr.h"
@@ -64,7 +65,7 @@ struct Body {
 };
 
 struct Node {
-  std::string op;                 // "aten.view.default"
+  OpName op;                      // "aten.view.default"
   CheckedList<Arg> args;          // in schema order, defaults filled in
   CheckedList<ValueId> outputs;   // kNoValue for a result that is None
   std::string_view module;        // "model.layers.0.self_attn", kept in Graph::names

@@ -78,9 +78,18 @@ struct Part {
   std::vector<Expr> symbols;  // by symbol of this pool: what it is in the joined graph
   std::vector<Expr> fixed;    // by symbol of the joined graph: `seen` in the joined pool
   std::unordered_map<ValueId, ValueId> values = {};
+  std::vector<Node> before = {};       // what its condition is computed by
+  std::set<const Node*> hoisted = {};  // the nodes that those are copies of
   Body body = {};
   Expr takes = nullptr;    // 0 or 1
   std::string words = {};  // "sequence is at least 2"
+};
+
+// What a node before the branches computes, to be found again.
+struct Hoisted {
+  OpName op;
+  CheckedList<Arg> args;
+  CheckedList<ValueId> outputs;
 };
 
 class Joiner {
@@ -147,7 +156,7 @@ class Joiner {
       }
       for (std::size_t k = 0; k < graph.outputs.size(); ++k) {
         if (!same(output(part, k), output(lead(), k))) {
-          refuse("another type or rank of output " + first.output_names[k]);
+          refuse("another type or rank of output '" + first.output_names[k] + "'");
         }
       }
     }
@@ -328,6 +337,7 @@ class Joiner {
     for (const Constant& constant : graph.constants) {
       part.values[constant.value] = shared_constant(graph, constant, copy);
     }
+    hoist_reads(part, copy);
     copy_nodes(part, graph.nodes, part.body.nodes, copy);
     for (const ValueId id : graph.outputs) part.body.outputs.push_back(part.values.at(id));
     for (std::size_t s = 0; s < graph.symbol_sources.size(); ++s) {
@@ -347,7 +357,7 @@ class Joiner {
     for (const Expr e : input(part, k).shape) shape.push_back(copy(e));
     if (shape == out_.values[joined].shape) return joined;
     Node node;
-    node.op = "aten.alias.default";
+    node.op = Op::alias;
     node.args = {value_arg(joined)};
     node.outputs = {out_.add_value(out_.values[joined].dtype, std::move(shape))};
     part.body.nodes.push_back(std::move(node));
@@ -397,8 +407,80 @@ class Joiner {
     return made;
   }
 
+  // What a program asks of values decides whether it runs: it is computed before, and the program
+  // goes on with it. What an earlier one has computed for that is not computed again.
+  void hoist_reads(Part& part, Copier& copy) {
+    const Graph& graph = *part.graph;
+    std::set<ValueId> needed;
+    for (const Requirement& asked : graph.requirements) {
+      for (const SymbolId s : graph.pool->symbols_of(asked.holds)) {
+        if (graph.pool->symbols()[s].kind == SymbolKind::kSize) continue;
+        if (s < graph.symbol_sources.size()) needed.insert(graph.symbol_sources[s].value);
+      }
+    }
+    if (needed.empty()) return;
+    std::vector<const Node*> slice;
+    for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+      const bool used = std::any_of(node->outputs.begin(), node->outputs.end(),
+                                    [&](ValueId id) { return needed.contains(id); });
+      if (!used) continue;
+      if (node->random || !node->bodies.empty())
+        refuse_values("what decides is in a loop or drawn");
+      for (const Arg& arg : node->args) add_values(arg, needed);
+      slice.push_back(&*node);
+    }
+    std::unordered_map<ValueId, ValueId> outside = part.values;
+    for (std::size_t k = 0; k < graph.inputs.size(); ++k) outside[graph.inputs[k]] = out_.inputs[k];
+    std::swap(outside, part.values);
+    for (auto node = slice.rbegin(); node != slice.rend(); ++node) {
+      const std::size_t before = out_.values.size();
+      std::vector<Node> made;
+      copy_nodes(part, {**node}, made, copy);
+      // Of an earlier program; those that take the same values are few.
+      std::set<ValueId> taken;
+      for (const Arg& arg : made[0].args) add_values(arg, taken);
+      std::vector<Hoisted>& likely = computed_[taken];
+      const auto same = std::find_if(likely.begin(), likely.end(), [&](const Hoisted& other) {
+        return other.op == made[0].op && same_args(other.args, made[0].args) &&
+               other.outputs.size() == made[0].outputs.size();
+      });
+      if (same == likely.end()) {
+        likely.push_back({made[0].op, made[0].args, made[0].outputs});
+        part.before.push_back(std::move(made[0]));
+      } else {
+        for (std::size_t k = 0; k < same->outputs.size(); ++k) {
+          part.values[(*node)->outputs[k]] = same->outputs[k];
+        }
+        out_.values.resize(before);
+      }
+      for (const ValueId id : (*node)->outputs) outside[id] = part.values.at(id);
+      part.hoisted.insert(*node);
+    }
+    std::swap(outside, part.values);
+  }
+
+  [[noreturn]] static void refuse_values(const std::string& why) {
+    throw Error(ErrorCode::kDiverged,
+                "[join] Expected programs that go by one question about values, but " + why + ".",
+                {}, why);
+  }
+
+  static void add_values(const Arg& arg, std::set<ValueId>& values) {
+    if (arg.value != kNoValue) values.insert(arg.value);
+    for (const Arg& item : arg.items) add_values(item, values);
+  }
+
+  static bool same_args(const CheckedList<Arg>& a, const CheckedList<Arg>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Arg& x, const Arg& y) {
+      return x.kind == y.kind && x.dtype == y.dtype && x.value == y.value && x.expr == y.expr &&
+             x.number == y.number && x.power == y.power && x.text == y.text &&
+             same_args(x.items, y.items);
+    });
+  }
+
   void copy_nodes(Part& part, const std::vector<Node>& from, std::vector<Node>& to, Copier& copy) {
     for (const Node& node : from) {
+      if (part.hoisted.contains(&node)) continue;
       Node made;
       made.op = node.op;
       made.module = out_.keep(node.module);
@@ -524,44 +606,57 @@ class Joiner {
     return out_.values[part.body.outputs[k]].shape[axis];
   }
 
+  // Nested, each program in the rest of the one before it. Sizes that none takes stop the first
+  // choice; values that none takes stop the last one, where the conditions of both are known.
   void add_branches() {
     out_.output_names = lead().graph->output_names;
-    Expr taken = parts_[0].takes;
-    std::string words = parts_[0].words;
-    for (std::size_t p = 1; p < parts_.size(); ++p) {
-      taken = pool().max(taken, parts_[p].takes);
-      words += ", or " + parts_[p].words;
+    const bool by_values = std::any_of(parts_.begin(), parts_.end(),
+                                       [](const Part& part) { return !part.before.empty(); });
+    const std::size_t last = parts_.size() - 1, stops = by_values ? last - 1 : 0;
+    Expr taken = pool().constant(0);
+    std::string words;
+    for (std::size_t p = 0; p < parts_.size(); ++p) {
+      if (p >= stops) taken = pool().max(taken, parts_[p].takes);
+      words += (words.empty() ? "" : ", or ") + parts_[p].words;
     }
     Body rest = std::move(parts_.back().body);
     // output_size still asks for every program's own results.
     parts_.back().body.outputs = rest.outputs;
-    for (std::size_t p = parts_.size() - 1; p-- > 0;) {
+    for (std::size_t p = last; p-- > 0;) {
       Body body = std::move(parts_[p].body);
       parts_[p].body.outputs = body.outputs;
+      Body level;
+      const auto compute = [&](Part& part) {
+        for (Node& node : part.before) level.nodes.push_back(std::move(node));
+      };
+      compute(parts_[p]);
+      if (p + 1 == last) compute(parts_[last]);
       Node node;
-      node.op = "higher_order.cond";
+      node.op = Op::higher_order_cond;
       node.args = {int_arg(parts_[p].takes)};
       for (std::size_t k = 0; k < out_.output_names.size(); ++k) {
         node.outputs.push_back(out_.add_value(output(lead(), k).dtype, {}));
       }
+      if (p == stops) {
+        Node guard;
+        guard.op = Op::fairlead_require;
+        Arg said;
+        said.kind = ArgKind::kString;
+        said.text = words.size() <= kLongestName ? words : words.substr(0, kLongestName) + "...";
+        guard.args = {int_arg(taken), node.args[0], said};
+        guard.outputs = {out_.add_value(Dtype::kInt64, {})};
+        node.args[0] = value_arg(guard.outputs[0]);
+        level.nodes.push_back(std::move(guard));
+      }
       conds_.push_back(node.outputs);
       node.bodies.push_back(std::move(body));
       node.bodies.push_back(std::move(rest));
-      rest = Body{};
-      rest.outputs = node.outputs;
-      rest.nodes.push_back(std::move(node));
+      level.outputs = node.outputs;
+      level.nodes.push_back(std::move(node));
+      rest = std::move(level);
     }
     out_.outputs = rest.outputs;
-    Node guard;
-    guard.op = "fairlead.require";
-    Arg said;
-    said.kind = ArgKind::kString;
-    said.text = words.size() <= kLongestName ? words : words.substr(0, kLongestName) + "...";
-    guard.args = {int_arg(taken), rest.nodes[0].args[0], said};
-    guard.outputs = {out_.add_value(Dtype::kInt64, {})};
-    rest.nodes[0].args[0] = value_arg(guard.outputs[0]);
-    out_.nodes.push_back(std::move(guard));
-    out_.nodes.push_back(std::move(rest.nodes[0]));
+    for (Node& node : rest.nodes) out_.nodes.push_back(std::move(node));
     for (std::size_t k = 0; k < out_.outputs.size(); ++k) {
       std::vector<Expr> shape;
       for (std::size_t axis = 0; axis < output(lead(), k).shape.size(); ++axis) {
@@ -580,6 +675,7 @@ class Joiner {
   std::map<std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>,
            std::vector<std::size_t>>
       constants_;  // by dims and strides: places in out_.constants
+  std::map<std::set<ValueId>, std::vector<Hoisted>> computed_;  // by the values that they take
 };
 
 }  // namespace

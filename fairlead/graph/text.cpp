@@ -138,7 +138,7 @@ class Writer {
     });
     text_ += " = ";
     if (node.random) text_ += "random ";
-    text_ += is_plain(node.op) ? node.op : quoted(node.op);
+    text_ += is_plain(node.op) ? node.op.str() : quoted(node.op);
     text_ += '(';
     write_list(node.args, [&](const Arg& arg) { write_arg(arg); });
     text_ += ')';

@@ -3,22 +3,11 @@
 
 #include <algorithm>
 #include <string>
-#include <unordered_map>
 
 #include "fairlead/base/error.h"
 
 namespace fairlead {
 namespace {
-
-const OperatorKinds* find_kinds(std::string_view op) {
-  static const std::unordered_map<std::string_view, const OperatorKinds*> index = [] {
-    std::unordered_map<std::string_view, const OperatorKinds*> map;
-    for (const OperatorKinds& row : operator_kinds()) map.emplace(row.name, &row);
-    return map;
-  }();
-  const auto it = index.find(op);
-  return it == index.end() ? nullptr : it->second;
-}
 
 std::string_view name_of(ArgKind kind) {
   switch (kind) {
@@ -94,8 +83,8 @@ class NodeCheck {
     for (const ValueId id : node_.outputs) {
       if (id != kNoValue) check_value(id);
     }
-    const OperatorKinds* row = find_kinds(node_.op);
-    if (row == nullptr) return;
+    const Operator* row = node_.op.row();
+    if (row == nullptr || !row->has_schema()) return;
     const std::size_t colon = row->kinds.find(':');
     check_arguments(parse(row->kinds.substr(0, colon)));
     check_results(row->kinds.substr(colon + 1));
@@ -108,6 +97,23 @@ class NodeCheck {
     throw Error(ErrorCode::kInvalidInput, text);
   }
 
+  // What a graph cannot hold, and could at fixed sizes.
+  [[noreturn]] void fail_varying(const std::string& what, Expr e) const {
+    ErrorDetail detail;
+    detail.kind = "must be constant";
+    detail.fields = {{"operator", node_.op.str()},
+                     {"why", what},
+                     {"module", std::string(node_.module)},
+                     {"source", std::string(node_.source)}};
+    for (const SymbolId id : graph_.pool->symbols_of(e)) {
+      detail.values.push_back(graph_.pool->symbols()[id].name);
+    }
+    std::string text =
+        "[graph] Expected " + what + ", got " + graph_.pool->to_string(e) + " (node " + node_.op;
+    if (!node_.source.empty()) text += " at " + std::string(node_.source);
+    throw Error(ErrorCode::kUnsupported, text + " of " + std::string(where_) + ").", {detail});
+  }
+
   // Rule 4 of a value.
   void check_value(ValueId id) const {
     if (id < 0 || static_cast<std::size_t>(id) >= graph_.values.size()) {
@@ -117,11 +123,20 @@ class NodeCheck {
     if (shape.size() > kMostAxes) {
       fail("at most " + std::to_string(kMostAxes) + " axes, got " + std::to_string(shape.size()));
     }
+    std::int64_t elements = 1;
+    bool empty = false;
     for (const Expr e : shape) {
       if (e == nullptr || (is_const(e) && e->value < 0)) {
         fail("sizes that are not negative, got " +
              (e == nullptr ? std::string("none") : std::to_string(e->value)));
       }
+      if (!is_const(e)) continue;
+      empty = empty || e->value == 0;
+      if (e->value > 0 && elements > kMostElements / e->value) elements = kMostElements + 1;
+      if (e->value > 0 && elements <= kMostElements) elements *= e->value;
+    }
+    if (elements > kMostElements && !empty) {
+      fail("tensors of at most " + std::to_string(kMostElements) + " elements, got more");
     }
   }
 
@@ -204,22 +219,14 @@ class NodeCheck {
     }
   }
 
-  [[nodiscard]] static bool is_arithmetic(std::string_view op) {
-    constexpr std::string_view kOps[] = {"aten.add.Tensor",       "aten.sub.Tensor",
-                                         "aten.mul.Tensor",       "aten.div.Tensor",
-                                         "aten.div.Tensor_mode",  "aten.floor_divide.default",
-                                         "aten.remainder.Tensor", "aten.fmod.Tensor"};
-    return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
-  }
-
   // Rule 2. The first argument is what the operator works on: a tensor where the schema says so, or
-  // a number beside another tensor (1.0 // x).
+  // a number beside another or beside a tensor: 1.0 // x, torch.div(x.shape[1], 2).
   void check_arguments(const std::vector<Parameter>& parameters) {
     const auto& args = node_.args;
     const bool works_on_tensor =
         !args.empty() &&
         (args[0].kind == ArgKind::kValue ||
-         (is_arithmetic(node_.op) && args.size() > 1 && args[1].kind == ArgKind::kValue));
+         (node_.op.has(Trait::kNumberFirst) && args.size() > 1 && is_number(args[1])));
     if (args.size() > parameters.size()) {
       fail("at most " + std::to_string(parameters.size()) + " arguments, got " +
            std::to_string(args.size()));
@@ -231,8 +238,7 @@ class NodeCheck {
       }
       const bool plain = k == 0 && parameters[k].letter == 'T' && !works_on_tensor;
       // A recorded reshape may have sizes that are tensors; what it makes is known without them.
-      const bool sizes = k == 1 && node_.op == "aten.reshape.default" &&
-                         args[k].kind == ArgKind::kList &&
+      const bool sizes = k == 1 && node_.op == Op::reshape && args[k].kind == ArgKind::kList &&
                          std::all_of(args[k].items.begin(), args[k].items.end(), is_number);
       if (plain || (!sizes && !fits(args[k], parameters[k].letter))) {
         fail(std::string(words_of(parameters[k].letter)) + at(k) + ", got " +
@@ -266,9 +272,8 @@ class NodeCheck {
     std::vector<bool> seen(static_cast<std::size_t>(limit), false);
     for (std::size_t n = 0; n < count; ++n) {
       const Arg& each = arg.kind == ArgKind::kList ? arg.items[n] : arg;
-      if (each.kind != ArgKind::kInt || !is_const(each.expr)) {
-        fail("a constant axis" + at(k) + ", got one that varies");
-      }
+      if (each.kind != ArgKind::kInt) fail("an axis" + at(k) + ", got none");
+      if (!is_const(each.expr)) fail_varying("a constant axis" + at(k), each.expr);
       const std::int64_t axis = each.expr->value;
       if (axis < -limit || axis >= limit) {
         fail("an axis of a tensor of " + std::to_string(rank) + at(k) + ", got " +
@@ -297,43 +302,28 @@ class NodeCheck {
 
   // Rule 4 of control flow.
   void check_bodies() const {
-    struct Row {
-      std::string_view op;
-      std::size_t bodies;
-      std::size_t lists;  // arguments that are lists of tensors
-      std::size_t first;  // the first of them
-    };
-    constexpr Row kRows[] = {{"higher_order.cond", 2, 0, 1},
-                             {"higher_order.while_loop", 2, 1, 0},
-                             {"higher_order.scan", 1, 2, 0},
-                             {"higher_order.map_impl", 1, 1, 0},
-                             {"fairlead.loop", 1, 1, 1}};
-    const Row* row = nullptr;
-    for (const Row& each : kRows) {
-      if (each.op == node_.op) row = &each;
+    const Operator* row = node_.op.row();
+    const Control control = row == nullptr ? Control{} : row->control;
+    if (node_.bodies.size() != control.bodies) {
+      fail(std::to_string(control.bodies) + " bodies, got " + std::to_string(node_.bodies.size()));
     }
-    const std::size_t wanted = row == nullptr ? 0 : row->bodies;
-    if (node_.bodies.size() != wanted) {
-      fail(std::to_string(wanted) + " bodies, got " + std::to_string(node_.bodies.size()));
-    }
-    if (row == nullptr) return;
-    std::size_t carried = row->op == "fairlead.loop" ? 1 : 0;  // the number of the step
-    for (std::size_t k = 0; k < row->first + row->lists; ++k) {
+    if (control.bodies == 0) return;
+    std::size_t carried = control.counts ? 1 : 0;  // the number of the step
+    for (std::size_t k = 0; k < std::size_t{control.first_list} + control.lists; ++k) {
       if (k >= node_.args.size()) fail("an argument" + at(k) + ", got none");
-      if (k < row->first) continue;
+      if (k < control.first_list) continue;
       if (!fits(node_.args[k], 'L')) {
         fail("a list of tensors" + at(k) + ", got " + std::string(name_of(node_.args[k].kind)));
       }
       carried += node_.args[k].items.size();
     }
-    const bool loops = row->op == "higher_order.while_loop";
     for (std::size_t k = 0; k < node_.bodies.size(); ++k) {
       const Body& body = node_.bodies[k];
       if (body.inputs.size() != carried) {
         fail(std::to_string(carried) + " inputs of a body, got " +
              std::to_string(body.inputs.size()));
       }
-      const std::size_t results = loops && k == 0 ? 1 : node_.outputs.size();
+      const std::size_t results = control.tests && k == 0 ? 1 : node_.outputs.size();
       if (body.outputs.size() != results) {
         fail(std::to_string(results) + " results of a body, got " +
              std::to_string(body.outputs.size()));
@@ -342,10 +332,8 @@ class NodeCheck {
       for (const ValueId id : body.outputs) check_value(id);
     }
     // What a loop carries comes first among its results.
-    const std::size_t states = loops || row->op == "fairlead.loop" || row->op == "higher_order.scan"
-                                   ? node_.args[row->first].items.size()
-                                   : 0;
-    if (node_.outputs.size() < states || (loops && node_.outputs.size() != states)) {
+    const std::size_t states = control.carries ? node_.args[control.first_list].items.size() : 0;
+    if (node_.outputs.size() < states || (control.tests && node_.outputs.size() != states)) {
       fail("a result for each of " + std::to_string(states) + " tensors that are carried, got " +
            std::to_string(node_.outputs.size()));
     }

@@ -5,14 +5,15 @@
 //  2. The arguments of an operator of PyTorch are as many as its schema has and of its kinds; its
 //     results are as many as it gives.
 //  3. Axes are axes of the tensor that they count, the dims of a permutation are one.
-//  4. Sizes are not negative, tensors have at most kMostAxes axes, bodies fit their operator.
+//  4. Sizes are not negative, tensors have at most kMostAxes axes and kMostElements elements,
+//     bodies fit their operator.
 //
 // Operators that are not PyTorch's own are held to 1 and 4 alone. Behind the door code may look up
 // by the numbers that a graph has; CheckedList and Lowering check again what the schema cannot say.
 #pragma once
 
 #include <cstddef>
-#include <span>
+#include <cstdint>
 #include <string_view>
 
 #include "fairlead/graph/graph.h"
@@ -22,20 +23,8 @@ namespace fairlead {
 inline constexpr std::size_t kMostAxes = 64;        // of a tensor
 inline constexpr std::size_t kMostNesting = 64;     // of bodies in bodies
 inline constexpr std::size_t kMostItems = 1 << 20;  // of a list that is an argument
-
-// One row of the generated table. Letters of the arguments, a colon, letters of the results:
-//   T tensor            t tensor or None      L list of tensors     l list of tensors and Nones
-//   i integer           o integer or None     I list of integers    J the same or None
-//   f float             g float or None       b flag                c flag or None
-//   s number            q number or None      x anything
-// before a letter: . has a default, @ an axis (axes) of the first tensor, ^ of a tensor of one axis
-// more, % a permutation of its axes, ~ axes that may stand twice.
-struct OperatorKinds {
-  std::string_view name;  // "aten.select.int"
-  std::string_view kinds;
-};
-
-[[nodiscard]] std::span<const OperatorKinds> operator_kinds();
+// Of a tensor: their bytes, sums and differences are numbers of 64 bits.
+inline constexpr std::int64_t kMostElements = std::int64_t{1} << 58;
 
 // Throws Error(kInvalidInput) with the name of the node. `where` names the graph.
 void validate(const Graph& graph, std::string_view where);

@@ -5,8 +5,8 @@
 // otherwise.
 // 2. Dims present in the same calls with the same sizes are one group.
 // 3. A group seen in fewer calls joins one seen in more, if they agree wherever both are present
-// and show
-//    two different sizes there. If several would do, none is chosen: the calls do not tell which.
+//    and show two different sizes there. If several would do, none is chosen: the calls do not tell
+//    which.
 // Sums: among the groups, in every call that has all three, in two ways at least, and once with
 // both terms above 0.
 #include <algorithm>

@@ -197,7 +197,9 @@ class Encoder {
     {
       pbf_writer writer(message.bytes);
       for (const std::int64_t dim : tensor.dims) writer.add_int64(proto::kTensorDims, dim);
-      writer.add_int32(proto::kTensorDataType, onnx_code(tensor.dtype));
+      writer.add_int32(proto::kTensorDataType, tensor.four_bits == FourBits::kNo
+                                                   ? onnx_code(tensor.dtype)
+                                                   : static_cast<int>(tensor.four_bits));
       if (!name.empty()) writer.add_string(proto::kTensorName, name);
     }
     if (const auto slot = plan_.slots.find(&tensor); slot != plan_.slots.end()) {

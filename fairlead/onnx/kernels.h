@@ -1,18 +1,18 @@
-// Which element types ONNX Runtime's CPU kernels take, so that a Cast stands only where one is
-// needed.
+// Which element types a runtime's kernels take, so that a Cast stands only where one is needed.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
 #include "fairlead/base/dtype.h"
+#include "fairlead/passes/target.h"
 
 namespace fairlead::onnx {
 
 // The type in which `op` is computed on elements of `dtype`: `dtype` itself where a kernel exists.
 // Half floats become float32, small integers int32; where only single precision exists, float64
 // does too.
-[[nodiscard]] Dtype kernel_dtype(std::string_view op, Dtype dtype);
+[[nodiscard]] Dtype kernel_dtype(const RuntimeProfile& runtime, std::string_view op, Dtype dtype);
 
 // Which of the operator's inputs are of that type: bit k for input k.
 [[nodiscard]] std::uint32_t kernel_inputs(std::string_view op);

@@ -31,7 +31,7 @@ void refuse_missing(const fairlead::Graph& graph) {
   std::map<std::string, Missing> missing;
   for_each_node(graph.nodes, [&](const fairlead::Node& node) {
     if (find_op(node.op) != nullptr) return;
-    Missing& m = missing[node.op];
+    Missing& m = missing[node.op.str()];
     if (m.count++ == 0) {
       m.module = node.module;
       m.source = node.source;
@@ -158,6 +158,12 @@ void make_up_results(Lowering& b) {
 }  // namespace
 
 Model lower_graph(const fairlead::Graph& graph, const LowerOptions& options) {
+  const int newest = options.runtime.newest_opset();
+  if (options.opset < kSmallestOpset || options.opset > newest) {
+    throw Error(ErrorCode::kInvalidInput,
+                "[lower] Expected an opset from " + std::to_string(kSmallestOpset) + " to " +
+                    std::to_string(newest) + ", got " + std::to_string(options.opset) + ".");
+  }
   refuse_missing(graph);
   validate(graph, "the graph");
   Lowering lowering(graph, options);

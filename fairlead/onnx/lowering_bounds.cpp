@@ -2,7 +2,8 @@
 //
 // ONNX has no assertion. An index outside of its tensor is an error in every runtime, and the
 // node's name, which runtimes put into it, says what was expected. An input goes through the check
-// (a Reshape to its own shape), so that nothing is computed from it before.
+// (an Expand to its own shape), so that nothing is computed from it before. No Reshape: of several
+// in a row ONNX Runtime keeps the last, and with it one check.
 #include <algorithm>
 
 #include "fairlead/onnx/lowering.h"
@@ -23,6 +24,12 @@ void Lowering::check_bounds() {
   }
 }
 
+// The value itself, where `zero` can be computed.
+Val Lowering::behind(Val v, std::size_t rank, Val zero) {
+  if (rank > 0) return op("Expand", {v, op("Add", {ints({1}), zero})});
+  return op("Expand", {v, op("Slice", {zero, ints({0}), ints({0})})});
+}
+
 // What was asked of values is known when they are: an output goes through the check.
 void Lowering::check_values() {
   for (const Requirement& asked : graph_.requirements) {
@@ -41,9 +48,7 @@ void Lowering::check_values() {
     const Val beyond = op("Sub", {ints({1}), dim(asked.holds)});
     const Val zero = fresh_op("Gather", {ints({0}), beyond}, {attr("axis", 0)}, Dtype::kInt64);
     model_.graph.nodes.back().name = unique(asked.words);
-    const std::vector<std::int64_t> same(graph_.values[*output].shape.size(), 0);
-    const Val shape = op("Add", {ints(same), zero});
-    values_[*output] = op("Reshape", {values_[*output], shape});
+    values_[*output] = behind(values_[*output], graph_.values[*output].shape.size(), zero);
   }
 }
 
@@ -93,9 +98,7 @@ void Lowering::stop_where(const Val& beyond, const std::string& words,
   if (input == graph_.inputs.end()) return;  // no result depends on an input
   const Val zero = fresh_op("Gather", {ints({0}), beyond}, {attr("axis", 0)}, Dtype::kInt64);
   model_.graph.nodes.back().name = unique(words);
-  const std::vector<std::int64_t> same(graph_.values[*input].shape.size(), 0);
-  const Val shape = op("Add", {ints(same), zero});
-  values_[*input] = op("Reshape", {values_[*input], shape});
+  values_[*input] = behind(values_[*input], graph_.values[*input].shape.size(), zero);
 }
 
 void Lowering::check_bounds(const SizeBounds& bounds) {
@@ -114,13 +117,6 @@ void Lowering::check_bounds(const SizeBounds& bounds) {
     beyond = beyond.present() ? op("Add", {beyond, over_by}) : over_by;
   }
   if (beyond.present()) stop_where(beyond, words, {symbol});
-}
-
-Val Lowering::zero_where(Expr holds, const std::string& words) {
-  const Val beyond = size_scalar(pool().sub(expr(1), holds));
-  const Val zero = fresh_op("Gather", {ints({0}), beyond}, {attr("axis", 0)}, Dtype::kInt64);
-  model_.graph.nodes.back().name = unique(words);
-  return zero;
 }
 
 }  // namespace fairlead::onnx

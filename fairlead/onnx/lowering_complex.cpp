@@ -3,12 +3,6 @@
 
 namespace fairlead::onnx {
 
-Dtype Lowering::seen(Dtype dtype) const { return part_ >= 0 ? part_dtype(dtype) : dtype; }
-
-bool Lowering::is_complex_arg(std::size_t i) const {
-  return is_tensor(i) && is_complex(graph_.values[arg(i).value].dtype);
-}
-
 Val Lowering::part(std::size_t i, int k) { return part_of(arg(i).value, k); }
 
 Val Lowering::part_of(ValueId id, int k) {

@@ -27,12 +27,20 @@ struct TensorInfo {
 
 // Bytes that become an initializer or a tensor attribute. `strides` in elements; empty: contiguous.
 // The bytes are borrowed unless `owned` is set; the writer streams them, transposing as it goes.
+// Elements of 4 bits lie two to a byte, the low half first, and are contiguous.
+enum class FourBits : std::uint8_t {
+  kNo = 0,
+  kUint4 = 21,  // codes of ONNX
+  kInt4 = 22,
+};
+
 struct TensorData {
   Dtype dtype = Dtype::kFloat32;
   std::vector<std::int64_t> dims;
   std::vector<std::int64_t> strides;
   const std::byte* data = nullptr;
   std::shared_ptr<const std::vector<std::byte>> owned;
+  FourBits four_bits = FourBits::kNo;  // otherwise `dtype` is kUint8, of the bytes
 };
 
 struct Graph;

@@ -2,17 +2,27 @@
 #include "fairlead/onnx/shared_weights.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace fairlead::onnx {
 
 void SharedWeights::declare(const std::byte* begin, std::int64_t bytes) {
-  if (bytes > 0) memory_.emplace_back(begin, begin + bytes);
+  if (bytes <= 0) return;
+  // Ranges that overlap are one: views of a tensor and the whole of it.
+  const std::byte* end = begin + bytes;
+  auto it = memory_.upper_bound(begin);
+  if (it != memory_.begin() && std::prev(it)->second > begin) --it;
+  while (it != memory_.end() && it->first < end) {
+    begin = std::min(begin, it->first);
+    end = std::max(end, it->second);
+    it = memory_.erase(it);
+  }
+  memory_.emplace(begin, end);
 }
 
 bool SharedWeights::declared(const std::byte* begin, std::int64_t bytes) const {
-  return std::ranges::any_of(memory_, [&](const auto& range) {
-    return range.first <= begin && begin + bytes <= range.second;
-  });
+  const auto it = memory_.upper_bound(begin);
+  return it != memory_.begin() && begin + bytes <= std::prev(it)->second;
 }
 
 const ExternalSlot* SharedWeights::find(const TensorIdentity& tensor) const {
@@ -21,9 +31,12 @@ const ExternalSlot* SharedWeights::find(const TensorIdentity& tensor) const {
 }
 
 bool SharedWeights::stored(const std::byte* begin) const {
-  return std::ranges::any_of(placed_, [&](const auto& entry) {
-    return std::get<0>(entry.first) == begin && std::get<3>(entry.first).empty();
-  });
+  // They are in order of where they begin.
+  for (auto it = placed_.lower_bound(TensorIdentity{begin, INT64_MIN, 0, {}, {}});
+       it != placed_.end() && std::get<0>(it->first) == begin; ++it) {
+    if (std::get<3>(it->first).empty()) return true;
+  }
+  return false;
 }
 
 void SharedWeights::remember(const std::string& folder, const std::string& location,

@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <map>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "fairlead/onnx/external_plan.h"
 
@@ -37,7 +35,7 @@ class SharedWeights {
   [[nodiscard]] bool declared(const std::byte* begin, std::int64_t bytes) const;
 
   std::string folder_;
-  std::vector<std::pair<const std::byte*, const std::byte*>> memory_;
+  std::map<const std::byte*, const std::byte*> memory_;  // begin -> end; no two overlap
   std::map<TensorIdentity, ExternalSlot> placed_;
 };
 

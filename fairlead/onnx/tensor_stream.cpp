@@ -2,8 +2,7 @@
 //   1. contiguous: written from where it lies;
 //   2. contiguous rows: row by row;
 //   3. transposed (the second last dim is the contiguous one): panels of rows, block by block, so
-//   that
-//      every cache line that is read is used whole;
+//      that every cache line that is read is used whole;
 //   4. anything else: element by element.
 #include "fairlead/onnx/tensor_stream.h"
 
@@ -148,6 +147,7 @@ std::int64_t stored_bytes(const TensorData& tensor) {
     bytes *= dim;
   }
   if (empty) return 0;
+  if (tensor.four_bits != FourBits::kNo) bytes = (bytes + 1) / 2;
   FAIRLEAD_CHECK(first_byte(tensor) != nullptr, "a tensor without data");
   if (tensor.owned && tensor.strides.empty() && first_byte(tensor) == tensor.owned->data()) {
     FAIRLEAD_CHECK(static_cast<std::int64_t>(tensor.owned->size()) >= bytes,

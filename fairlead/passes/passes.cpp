@@ -9,22 +9,54 @@
 namespace fairlead {
 namespace {
 
-constexpr Pass kPasses[] = {
-    {"remove_dead_code", "every node is needed by an output", remove_dead_code},
-    {"fuse_rms_norm", "x * rsqrt(mean(x^2) + eps) is one operator", fuse_rms_norm},
-    {"merge_slices", "slices that tile a dimension are one split", merge_slices},
-    {"remove_dead_code", "every node is needed by an output", remove_dead_code},
-};
+bool optimized_onnx(const Target& target) {
+  return target.kind == TargetKind::kOnnx && target.optimize;
+}
+
+const Pass kRemoveDeadCode = {"remove_dead_code", "every node is needed by an output",
+                              remove_dead_code};
 
 }  // namespace
 
-std::span<const Pass> passes() { return kPasses; }
+std::span<const Pass> passes() {
+  // What nothing needs goes in any case, and first: it may hold operators that a target has no
+  // form for.
+  static const Pass kPasses[] = {
+      kRemoveDeadCode,
+      {"fuse_rms_norm", "x * rsqrt(mean(x^2) + eps) is one operator", fuse_rms_norm,
+       optimized_onnx},
+      {"merge_slices", "slices that tile a dimension are one split", merge_slices, optimized_onnx},
+  };
+  return kPasses;
+}
 
-void run_passes(Graph& graph) {
+FusionLog run_passes(Graph& graph, const Target& target, std::span<const Pass> own) {
+  FusionLog log(target);
   only_errors("passes", "the graph", [&] {
-    for (const Pass& pass : kPasses) pass.run(graph);
+    std::size_t changes = 0;
+    const auto run = [&](std::span<const Pass> list) {
+      for (const Pass& pass : list) {
+        if (pass.wanted == nullptr || pass.wanted(target)) changes += pass.run(graph);
+      }
+    };
+    run(passes());
+    if (target.fuse && optimized_onnx(target)) {
+      remove_dead_code(graph);  // what is read by nobody is no use of what it reads
+      const int version = target.runtime.version;
+      for (const Fusion& fusion : fusions()) {
+        if (version == 0 || version >= fusion.since) {
+          changes += fusion.run(graph, log);
+        } else {
+          log.refused(fusion.name, "ONNX Runtime 1." + std::to_string(version) + " is too old, 1." +
+                                       std::to_string(fusion.since) + " has it");
+        }
+      }
+    }
+    run(own);
+    if (changes > 0) remove_dead_code(graph);
   });
   check(graph);
+  return log;
 }
 
 }  // namespace fairlead

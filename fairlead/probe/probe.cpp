@@ -16,9 +16,11 @@ Task<ProbeResult> Prober::run() {
   make_groups();
   const TrialResult example = co_await attempt(base_, -1);
   if (!example.ok()) {
+    const std::string cause = "the model raised " + example.reason;
     throw Error(ErrorCode::kInvalidInput,
-                "[export] Expected an example call that the model accepts, but the model raised " +
-                    example.reason + ". Check the inputs against the model's forward.");
+                "[export] Expected an example call that the model accepts, but " + cause +
+                    ". Check the inputs against the model's forward.",
+                {}, cause);
   }
   example_ = example.seconds;
   first_ = reference_ = example.run;
@@ -30,11 +32,19 @@ Task<ProbeResult> Prober::run() {
   for (std::size_t g = 0; g < groups_.size(); ++g) co_await split(g);
   exploring_ = false;
   drop_runs_of_fixed();
-  co_await confirm();
-  if (std::any_of(groups_.begin(), groups_.end(),
-                  [](const Group& group) { return group.shrunk && !group.dynamic; })) {
-    // Its own size is the one that counts: every run has to have it.
+  const bool confirmed = co_await confirm();
+  const auto lost = [&](bool Group::*moved) {
+    return std::any_of(groups_.begin(), groups_.end(),
+                       [&](const Group& group) { return group.*moved && !group.dynamic; });
+  };
+  const bool shrunk = lost(&Group::shrunk), served = lost(&Group::served);
+  // Its own size is the one that counts: every run has to have it. And what brief runs did not see
+  // is found by whole ones.
+  if (!confirmed || shrunk || served) {
     Prober again(request_, trial_, std::move(answers_), trials_);
+    again.may_be_brief_ = may_be_brief_ && confirmed;
+    again.may_shrink_ = may_shrink_ && !shrunk;
+    again.may_be_served_ = may_be_served_ && !served;
     ProbeResult found = co_await again.run();
     co_return found;
   }
@@ -139,7 +149,7 @@ bool Prober::contains(const std::vector<Place>& places, const Place& p) {
                      [&](const Place& q) { return p.leaf == q.leaf && p.axis == q.axis; });
 }
 
-Task<TrialResult> Prober::attempt(const Sizes& sizes, int reference) {
+Task<TrialResult> Prober::attempt(const Sizes& sizes, int reference, bool brief) {
   // What was tried once has the same answer again.
   if (exploring_ && late() && !answers_.contains({reference, sizes})) {
     TrialResult none;
@@ -150,9 +160,10 @@ Task<TrialResult> Prober::attempt(const Sizes& sizes, int reference) {
   const auto known = answers_.find({reference, sizes});
   if (known != answers_.end()) co_return known->second;
   ++trials_;
-  const TrialResult result = co_await trial_(sizes, reference);
+  const TrialResult result = co_await trial_(sizes, reference, brief && may_be_brief_);
   spent_ += result.seconds;
-  answers_.emplace(std::pair(reference, sizes), result);
+  were_brief_ = were_brief_ || result.enough;
+  if (!result.enough) answers_.emplace(std::pair(reference, sizes), result);
   co_return result;
 }
 
@@ -204,12 +215,12 @@ std::int64_t Prober::down(const Group& group, std::int64_t from) {
   return prime_below(from, taken_);
 }
 
-Task<bool> Prober::moves(Group& group, std::int64_t size, std::string& reason) {
+Task<bool> Prober::moves(Group& group, std::int64_t size, std::string& reason, bool brief) {
   if (size <= 0 || !allowed(group, size)) co_return false;
   Sizes sizes = base_;
   put(sizes, group, size);
   settle(sizes);
-  const TrialResult result = co_await attempt(sizes, reference_);
+  const TrialResult result = co_await attempt(sizes, reference_, brief);
   if (!result.ok()) {
     // What the model itself says about a size is worth more than where the programs parted.
     if (reason.empty()) {
@@ -219,7 +230,7 @@ Task<bool> Prober::moves(Group& group, std::int64_t size, std::string& reason) {
     parted_ = result.parted;
     co_return false;
   }
-  keep(sizes, result.run);
+  if (!result.enough) keep(sizes, result.run);
   taken_.insert(size);
   visible_ = visible_ || result.visible;
   co_return true;
@@ -227,7 +238,7 @@ Task<bool> Prober::moves(Group& group, std::int64_t size, std::string& reason) {
 
 Task<bool> Prober::moves_either_way(Group& group, std::string& reason) {
   parted_ = false;
-  if (co_await moves(group, up(group, group.base), reason)) co_return true;
+  if (co_await moves(group, up(group, group.base), reason, true)) co_return true;
   // A model that refuses larger sizes has a limit, and below it one program. One that executes
   // other operators there branches on the size: smaller sizes prove nothing, and the file could not
   // refuse.
@@ -248,20 +259,26 @@ FixedDim::Why Prober::why_of(const TrialResult& result) {
 void Prober::refuse_unmet() const {
   for (const Group& group : groups_) {
     if (group.required && !group.dynamic) {
+      const Place& place = group.places.front();
+      ErrorDetail dimension{
+          "dimension",
+          {{"leaf", std::to_string(place.leaf)}, {"axis", std::to_string(place.axis)}},
+          {}};
+      const std::string cause = "at other sizes than " + std::to_string(group.base) +
+                                " the model " +
+                                (group.reason.empty() ? "does not run" : "gives: " + group.reason);
       throw Error(ErrorCode::kDiverged,
                   "[export] Expected " + where(group) +
-                      " to be dynamic as dynamic_shapes asks, but at "
-                      "other sizes than " +
-                      std::to_string(group.base) + " the model " +
-                      (group.reason.empty() ? "does not run" : "gives: " + group.reason) +
-                      ". Mark it static, or change the model there.");
+                      " to be dynamic as dynamic_shapes asks, but " + cause +
+                      ". Mark it static, or change the model there.",
+                  {std::move(dimension)}, cause);
     }
   }
 }
 
 ProbeResult probe(const ProbeRequest& request, const Trial& trial) {
   FAIRLEAD_CHECK(!request.calls.empty(), "no call to probe from");
-  const AskTrial asked = [&](const Sizes& sizes, int reference) -> Task<TrialResult> {
+  const AskTrial asked = [&](const Sizes& sizes, int reference, bool) -> Task<TrialResult> {
     const auto start = std::chrono::steady_clock::now();
     TrialResult result = trial(sizes, reference);
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;

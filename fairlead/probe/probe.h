@@ -2,17 +2,14 @@
 //
 // Stages
 //  1. Dimensions of equal size (over all observed calls) form a group: the hypothesis that they are
-//  one
-//     symbol. Dimensions of size 1 only group with others at the same axis.
+//     one symbol. Dimensions of size 1 only group with others at the same axis.
 //  2. Each group is changed alone. Refused, or another program: the group is tried together with a
-//  group
-//     that is its sum with a third (attention_mask = past + sequence), then in parts, then in
+//     group that is its sum with a third (attention_mask = past + sequence), then in parts, then in
 //     multiples of parts of its size, then at smaller sizes only; if nothing runs, its dimensions
 //     are fixed, with the model's own reason. A large batch that runs small stays small from then
 //     on.
 //  3. Groups that run are split where a part of them may move alone, both up and down, and still
-//  execute
-//     the same program (the two towers of CLIP).
+//     execute the same program (the two towers of CLIP).
 //  4. Settings with every symbol changed at once confirm the whole; what fails there is fixed.
 #pragma once
 
@@ -69,15 +66,16 @@ struct TrialResult {
   bool parted = false;   // it ran another program than the reference
   bool untried = false;  // there was no time for it
   bool visible = true;   // some number in the run differs from the reference
+  bool enough = false;   // a brief run that was ended: like the reference so far
   std::string reason;    // the model's error, or where the runs parted
   double seconds = 0;    // that it took
-  [[nodiscard]] bool ok() const { return run >= 0; }
+  [[nodiscard]] bool ok() const { return run >= 0 || enough; }
 };
 
 // Runs the model at these sizes, compared with run `reference` unless it is -1.
 using Trial = std::function<TrialResult(const Sizes& sizes, int reference)>;
-// The same, asked of someone else.
-using AskTrial = std::function<Task<TrialResult>(const Sizes& sizes, int reference)>;
+// The same, asked of someone else; a brief one may end early.
+using AskTrial = std::function<Task<TrialResult>(const Sizes& sizes, int reference, bool brief)>;
 
 struct ProbedSymbol {
   std::string name;

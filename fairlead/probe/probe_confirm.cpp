@@ -43,10 +43,14 @@ std::int64_t Prober::setting(const Group& group, std::size_t k,
   return std::clamp(size, std::max<std::int64_t>(1, group.min), group.max);
 }
 
-Task<void> Prober::confirm() {
-  // Every symbol has been at three sizes by then; more would be told apart by nothing new.
+Task<bool> Prober::confirm() {
+  // Every symbol has been at three sizes by then, and most numbers say themselves what they are.
   // Of settings 0 to 2 the last is even; exploring tried the first.
-  const std::size_t settings = kept_.size() >= 4 ? 2 : 3;
+  std::set<std::int64_t> bases;
+  const std::vector<std::size_t> free = free_groups();
+  for (const std::size_t g : free) bases.insert(groups_[g].base);
+  const bool apart = bases.size() == free.size();
+  const std::size_t settings = were_brief_ ? 2 : kept_.size() < 4 ? 3 : apart ? 1 : 2;
   for (std::size_t n = 0; n < settings; ++n) {
     std::set<std::int64_t> used;
     Sizes sizes = base_;
@@ -60,14 +64,17 @@ Task<void> Prober::confirm() {
       put(sizes, groups_[g], size);
     }
     settle(sizes);
-    if (sizes == base_) co_return;
+    if (sizes == base_) co_return true;
     const TrialResult result = co_await attempt(sizes, reference_);
     if (result.ok()) {
       keep(sizes, result.run);
+    } else if (were_brief_) {
+      co_return false;
     } else {
       co_await find_culprit(sizes, result);
     }
   }
+  co_return true;
 }
 
 // The groups are moved to the failing setting one after the other; the one that breaks it is fixed,

@@ -98,6 +98,10 @@ Task<void> Prober::explore(std::size_t g) {
   }
   const FixedDim::Why why = reason.empty() ? FixedDim::Why::kRefused : said_;
   if (co_await explore_parts(g)) co_return;
+  if (why == FixedDim::Why::kBranches && co_await serves_base(g)) {
+    reason.clear();
+    if (co_await explore_whole(g, reason)) co_return;
+  }
   if (co_await explore_multiples(g)) co_return;
   groups_[g].reason = reason;
   groups_[g].why = why;
@@ -115,6 +119,31 @@ Task<bool> Prober::explore_whole(std::size_t g, std::string& reason) {
   said_ = why;
   groups_[g].dynamic = moved;
   co_return moved;
+}
+
+// A model that leaves out what does nothing at the example's sizes (a padding to a multiple):
+// the program at other sizes serves them, too, and is the one to go by.
+Task<bool> Prober::serves_base(std::size_t g) {
+  Sizes sizes = base_;
+  const std::int64_t size = up(groups_[g], groups_[g].base);
+  if (!may_be_served_ || !allowed(groups_[g], size)) co_return false;
+  put(sizes, groups_[g], size);
+  settle(sizes);
+  const TrialResult own = co_await attempt(sizes, -1);
+  if (!own.ok()) co_return false;
+  const TrialResult back = co_await attempt(base_, own.run);
+  if (!back.ok()) co_return false;
+  kept_.clear();  // earlier runs are another program
+  first_ = reference_ = own.run;
+  keep(sizes, own.run);
+  keep(base_, back.run);
+  groups_[g].served = true;
+  base_ = sizes;
+  for (Group& each : groups_) {
+    each.base = size_in(base_, each);
+    taken_.insert(each.base);
+  }
+  co_return true;
 }
 
 // The first part that moves becomes a group at the end of the list; what is left is explored anew.

@@ -27,6 +27,7 @@ struct Group {
   bool other_above = false;  // larger sizes execute another program
   bool other_below = false;  // sizes below `min` do
   bool shrunk = false;       // the base was larger
+  bool served = false;       // the base is where another program is, which serves the example's
   FixedDim::Why why = FixedDim::Why::kRefused;
   std::string reason;         // why it is fixed
   int sum_of[2] = {-1, -1};   // it is the sum of these groups; the second may be absent
@@ -49,7 +50,6 @@ class Prober {
         trial_(trial),
         base_(request.calls.front()),
         trials_(trials),
-        may_shrink_(false),
         answers_(std::move(answers)) {}
 
   struct Kept {
@@ -79,7 +79,8 @@ class Prober {
   [[nodiscard]] std::vector<std::vector<Place>> by_axis_and_rank(
       const std::vector<Place>& places) const;
   static bool contains(const std::vector<Place>& places, const Place& p);
-  Task<TrialResult> attempt(const Sizes& sizes, int reference);
+  // A brief one may end like the reference after some hundred operators, and has no run then.
+  Task<TrialResult> attempt(const Sizes& sizes, int reference, bool brief = false);
   [[nodiscard]] bool late() const;
   static void put(Sizes& sizes, const Group& group, std::int64_t size);
   [[nodiscard]] std::int64_t size_in(const Sizes& sizes, const Group& group) const;
@@ -88,7 +89,7 @@ class Prober {
   [[nodiscard]] bool allowed(const Group& group, std::int64_t size) const;
   std::int64_t up(const Group& group, std::int64_t from);
   std::int64_t down(const Group& group, std::int64_t from);
-  Task<bool> moves(Group& group, std::int64_t size, std::string& reason);
+  Task<bool> moves(Group& group, std::int64_t size, std::string& reason, bool brief = false);
   Task<bool> moves_visibly(Group& group, std::int64_t size);
   Task<bool> moves_either_way(Group& group, std::string& reason);
   static FixedDim::Why why_of(const TrialResult& result);
@@ -104,6 +105,7 @@ class Prober {
   Task<bool> leave_one(std::size_t g, bool own_program, std::string& refusal);
   Task<void> explore(std::size_t g);
   Task<bool> explore_whole(std::size_t g, std::string& reason);
+  Task<bool> serves_base(std::size_t g);
   Task<bool> explore_parts(std::size_t g);
   Task<bool> explore_multiples(std::size_t g);
   Task<bool> explore_smaller(std::size_t g);
@@ -135,7 +137,8 @@ class Prober {
 
   [[nodiscard]] std::vector<std::size_t> free_groups() const;
   std::int64_t setting(const Group& group, std::size_t k, const std::set<std::int64_t>& used);
-  Task<void> confirm();
+  // False where brief runs promised too much.
+  Task<bool> confirm();
   Task<void> find_culprit(const Sizes& target, const TrialResult& failed);
   bool keep_above(Group& group, std::int64_t failed, bool parted);
 
@@ -159,6 +162,9 @@ class Prober {
   FixedDim::Why said_ = FixedDim::Why::kRefused;  // of the last reason that was kept
   bool supposed_rest_ = false;                    // the last supposed sum left a rest behind
   bool may_shrink_ = true;
+  bool may_be_served_ = true;
+  bool may_be_brief_ = true;
+  bool were_brief_ = false;
   bool exploring_ = false;
   double spent_ = 0;    // seconds, on trials
   double example_ = 0;  // on that of the example

@@ -126,7 +126,7 @@ Task<bool> Prober::follows(Group& group, bool upward) {
   std::string ignored;
   bool moved = false;
   if (upward) {
-    moved = co_await moves(group, up(group, group.base), ignored);
+    moved = co_await moves(group, up(group, group.base), ignored, true);
   } else {
     moved = co_await moves_either_way(group, ignored);
   }

@@ -103,10 +103,11 @@ void lighten(const ProbeResult& result, const std::vector<std::set<std::int64_t>
 }  // namespace
 
 void refuse_largest(std::string_view name, std::int64_t least, std::int64_t most) {
+  const std::string cause = "Expected a largest size of " + std::string(name) + " of at least " +
+                            std::to_string(least) + ", at which the model ran, got " +
+                            std::to_string(most);
   throw Error(ErrorCode::kInvalidInput,
-              "[export] Expected a largest size of " + std::string(name) + " of at least " +
-                  std::to_string(least) + ", at which the model ran, got " + std::to_string(most) +
-                  ". Fix the dimension where it is always smaller.");
+              "[export] " + cause + ". Fix the dimension where it is always smaller.", {}, cause);
 }
 
 bool limit_symbol(ProbeResult& result, std::string_view name, std::int64_t most) {
@@ -180,8 +181,15 @@ std::vector<std::vector<std::int64_t>> far_settings(const ProbeResult& result, s
 
 Sizes sizes_at(const ProbeResult& result, const std::vector<std::int64_t>& values) {
   Sizes sizes;
-  for (const auto& shape : result.shapes) {
+  sizes.reserve(result.shapes.size());
+  for (std::size_t leaf = 0; leaf < result.shapes.size(); ++leaf) {
+    const auto& shape = result.shapes[leaf];
+    if (leaf > 0 && shape == result.shapes[leaf - 1]) {  // thousands of inputs are mostly alike
+      sizes.push_back(std::vector<std::int64_t>(sizes.back()));
+      continue;
+    }
     std::vector<std::int64_t> dims;
+    dims.reserve(shape.size());
     for (const Expr e : shape) dims.push_back(result.pool->evaluate(e, values));
     sizes.push_back(std::move(dims));
   }

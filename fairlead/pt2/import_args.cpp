@@ -38,13 +38,6 @@ Arg text_arg(std::string_view text) {
   return arg;
 }
 
-Arg flag(bool value) {
-  Arg arg;
-  arg.kind = ArgKind::kBool;
-  arg.number = value ? 1 : 0;
-  return arg;
-}
-
 // A number, or one of the words that JSON has no number for.
 double real(dom::element json) {
   std::string_view word;
@@ -54,12 +47,7 @@ double real(dom::element json) {
   return std::numeric_limits<double>::quiet_NaN();
 }
 
-Arg real_arg(dom::element json) {
-  Arg arg;
-  arg.kind = ArgKind::kFloat;
-  arg.number = real(json);
-  return arg;
-}
+Arg real_arg(dom::element json) { return float_arg(real(json)); }
 
 template <typename Make>
 Arg list_arg(dom::element json, Make make) {
@@ -176,7 +164,7 @@ Arg Importer::flag_arg(const Scope& scope, dom::element json) {
     if (const auto it = scope.read.find(name); it != scope.read.end()) return value_arg(it->second);
   }
   const Expr e = named_int(scope, json, "as_bool");
-  return is_const(e) ? flag(e->value != 0) : int_arg(e);
+  return is_const(e) ? bool_arg(e->value != 0) : int_arg(e);
 }
 
 Arg Importer::argument(Scope& scope, dom::element json) {
@@ -208,8 +196,9 @@ Arg Importer::argument(Scope& scope, dom::element json) {
   if (key == "as_floats") return list_arg(what, real_arg);
   if (key == "as_string" || key == "as_operator") return text_arg(what);
   if (key == "as_strings") return list_arg(what, text_item);
-  if (key == "as_bool") return flag(bool(what));
-  if (key == "as_bools") return list_arg(what, [](dom::element item) { return flag(bool(item)); });
+  if (key == "as_bool") return bool_arg(bool(what));
+  if (key == "as_bools")
+    return list_arg(what, [](dom::element item) { return bool_arg(bool(item)); });
   if (key == "as_sym_int") return int_arg(named_int(scope, what, "as_int"));
   if (key == "as_sym_ints") {
     return list_arg(what, [&](dom::element i) { return int_arg(named_int(scope, i, "as_int")); });

@@ -14,12 +14,12 @@ dom::element input(dom::object json, std::size_t k) {
 
 // cond(pred, true, false, operands); while_loop(test, step, carried, others); scan(step, init, xs,
 // others); map_impl(step, xs, others)
-bool Importer::add_control(Scope& scope, dom::object json, std::string_view op) {
-  if (op == "higher_order.wrap_with_set_grad_enabled") {
-    inline_graph(scope, json, 1, 2);
-    return true;
+void Importer::add_control(Scope& scope, dom::object json, std::string_view name) {
+  const OpName op = name;
+  if (op == Op::higher_order_wrap_with_set_grad_enabled) {
+    return inline_graph(scope, json, 1, 2);
   }
-  if (op == "higher_order.wrap_with_autocast") {
+  if (op == Op::higher_order_wrap_with_autocast) {
     // (device, dtype, enabled, cache enabled, graph, operands...)
     bool enabled = true;
     if (input(json, 2)["as_bool"].get(enabled) != simdjson::SUCCESS || enabled) {
@@ -27,12 +27,10 @@ bool Importer::add_control(Scope& scope, dom::object json, std::string_view op) 
            "Expected a program without autocast, got a region with it. Convert "
            "the model to the type instead");
     }
-    inline_graph(scope, json, 4, 5);
-    return true;
+    return inline_graph(scope, json, 4, 5);
   }
-  if (op == "higher_order.invoke_subgraph") {
-    inline_graph(scope, json, 0, 2);
-    return true;
+  if (op == Op::higher_order_invoke_subgraph) {
+    return inline_graph(scope, json, 0, 2);
   }
   const auto operands = [&](std::size_t k) {
     Arg list = argument(scope, input(json, k));
@@ -52,34 +50,33 @@ bool Importer::add_control(Scope& scope, dom::object json, std::string_view op) 
   node.op = op;
   node.module = module_;
   node.source = source_;
-  if (op == "higher_order.cond") {
+  if (op == Op::higher_order_cond) {
     const Arg pred = argument(scope, input(json, 0));
     const std::vector<Arg> given = operands(3);
     node.args = {pred};
     for (const std::size_t k : {1, 2}) node.bodies.push_back(body(input(json, k), given, 0));
-  } else if (op == "higher_order.while_loop") {
+  } else if (op == Op::higher_order_while_loop) {
     const std::vector<Arg> carried = operands(2);
     const std::vector<Arg> given = append(carried, operands(3));
     node.args = {list_of(carried)};
     for (const std::size_t k : {0, 1}) {
       node.bodies.push_back(body(input(json, k), given, carried.size()));
     }
-  } else if (op == "higher_order.scan") {
+  } else if (op == Op::higher_order_scan) {
     const std::vector<Arg> start = operands(1);
     const std::vector<Arg> scanned = operands(2);
     const std::vector<Arg> given = append(append(start, scanned), operands(3));
     node.args = {list_of(start), list_of(scanned)};
     node.bodies.push_back(body(input(json, 0), given, start.size() + scanned.size()));
-  } else if (op == "higher_order.map_impl") {
+  } else if (op == Op::higher_order_map_impl) {
     const std::vector<Arg> scanned = operands(1);
     node.args = {list_of(scanned)};
     node.bodies.push_back(body(input(json, 0), append(scanned, operands(2)), scanned.size()));
   } else {
     fail(ErrorCode::kUnsupported, "Expected cond, while_loop, scan or map as control flow, got " +
-                                      std::string(op) + ". Write the model without it");
+                                      std::string(name) + ". Write the model without it");
   }
   add_results(scope, json, std::move(node), nullptr, kNoRunValue);
-  return true;
 }
 
 // The nodes of the subgraph become nodes of this graph; its tensors share storage with the
@@ -96,7 +93,7 @@ void Importer::inline_graph(Scope& scope, dom::object json, std::size_t graph_at
     const std::size_t at = k++;
     std::string_view name;
     if (parameter["as_tensor"]["name"].get(name) != simdjson::SUCCESS) continue;
-    inside.tensors[name] = tensor(scope, inputs.at(at)["arg"]["as_tensor"]["name"]);
+    name_tensor(inside, name, tensor(scope, inputs.at(at)["arg"]["as_tensor"]["name"]));
   }
   add_nodes(inside, inner);
   node_ = std::string(std::string_view(json["target"]));
@@ -107,7 +104,7 @@ void Importer::inline_graph(Scope& scope, dom::object json, std::size_t graph_at
     std::string_view name;
     if (output["as_tensor"]["name"].get(name) != simdjson::SUCCESS) continue;
     if (at >= names.size()) fail(ErrorCode::kParse, "Expected as many results as the subgraph has");
-    scope.tensors[names[at]] = tensor(inside, name);
+    name_tensor(scope, names[at], tensor(inside, name));
   }
 }
 

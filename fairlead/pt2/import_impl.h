@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "fairlead/pt2/defaults.h"
 #include "fairlead/pt2/import.h"
-#include "fairlead/pt2/schemas.h"
 #include "fairlead/pt2/sympy.h"
 #include "fairlead/trace/functional.h"
 
@@ -83,20 +83,21 @@ class Importer {
   // import_nodes.cpp: nodes
   void add_nodes(Scope& scope, dom::object json);
   void add_node(Scope& scope, dom::object json);
-  void add_operator(Scope& scope, dom::object json, const SchemaRow* schema);
-  [[nodiscard]] std::vector<Arg> arguments(Scope& scope, dom::object json, const SchemaRow* schema);
+  void add_operator(Scope& scope, dom::object json, const Operator* schema);
+  [[nodiscard]] std::vector<Arg> arguments(Scope& scope, dom::object json, const Operator* schema);
   [[nodiscard]] std::vector<std::string_view> results(dom::object json) const;
   void read_value(Scope& scope, dom::object json);
-  void add_results(Scope& scope, dom::object json, Node node, const SchemaRow* schema,
+  void add_results(Scope& scope, dom::object json, Node node, const Operator* schema,
                    RunValue viewed);
   [[nodiscard]] RunValue define(Scope& scope, std::string_view name, Fact fact);
+  void name_tensor(Scope& scope, std::string_view name, RunValue v);
   void bind_symbols(ValueId id);
-  [[nodiscard]] bool is_view(Scope& scope, const SchemaRow& schema, RunValue from, const Fact& to);
+  [[nodiscard]] bool is_view(Scope& scope, const Operator& schema, RunValue from, const Fact& to);
   [[nodiscard]] bool is_contiguous(const Fact& fact);
   [[nodiscard]] static RunValue root(const Storage& storage, RunValue v);
 
   // import_control.cpp: subgraphs
-  [[nodiscard]] bool add_control(Scope& scope, dom::object json, std::string_view op);
+  void add_control(Scope& scope, dom::object json, std::string_view op);
   void inline_graph(Scope& scope, dom::object json, std::size_t graph_at, std::size_t operands_at);
   [[nodiscard]] Body body(dom::element json, const std::vector<Arg>& operands,
                           std::size_t parameters);

@@ -7,10 +7,10 @@
 // 4. An operator that writes becomes its functional form and a write; a view is remembered as one.
 #include <algorithm>
 
+#include "fairlead/aten/rules/composite.h"
 #include "fairlead/base/error.h"
 #include "fairlead/graph/args.h"
 #include "fairlead/graph/validate.h"
-#include "fairlead/pt2/composite.h"
 #include "fairlead/pt2/import_impl.h"
 
 namespace fairlead::pt2 {
@@ -61,25 +61,20 @@ std::string_view optional_name(dom::element json) {
 
 // Operators with dropout in them draw nothing when it is off.
 bool draws(const Node& node) {
-  const auto off = [&](std::size_t k) {
-    const Arg& arg = node.args[k];
+  const auto off = [&](std::int8_t k) {
+    if (k < 0) return false;
+    const Arg& arg = node.args[static_cast<std::size_t>(k)];
     return arg.expr == nullptr && (arg.kind == ArgKind::kBool || arg.kind == ArgKind::kFloat) &&
            arg.number == 0;
   };
-  if (node.op == "aten.dropout.default" || node.op == "aten.feature_dropout.default" ||
-      node.op == "aten.alpha_dropout.default" || node.op == "aten.native_dropout.default") {
-    return !off(1) && !off(2);
-  }
-  if (node.op == "aten.scaled_dot_product_attention.default") return !off(4);
-  if (node.op == "aten.lstm.input" || node.op == "aten.gru.input" ||
-      node.op == "aten.rnn_tanh.input" || node.op == "aten.rnn_relu.input") {
-    return !off(5) && !off(6);
-  }
-  return true;
+  const auto& chances = node.op.row()->chances;
+  return std::none_of(chances.begin(), chances.end(), off);
 }
 
-bool is_read(std::string_view op) {
-  return op == "aten.item.default" || op == "aten._local_scalar_dense.default";
+// The row of an operator whose arguments a program names; nullptr: they are taken as they come.
+const Operator* schema_of(std::string_view op) {
+  const Operator* row = find_operator(op);
+  return row != nullptr && row->has_schema() ? row : nullptr;
 }
 
 }  // namespace
@@ -109,8 +104,7 @@ void Importer::add_node(Scope& scope, dom::object json) {
   constexpr std::string_view kOps = "torch.ops.";
   const bool is_operator = target.starts_with(kOps);
   if (is_operator) target.remove_prefix(kOps.size());
-  if (is_operator && target.starts_with("higher_order.") && add_control(scope, json, target))
-    return;
+  if (is_operator && target.starts_with("higher_order.")) return add_control(scope, json, target);
   const dom::array outputs = json["outputs"];
   bool only_sizes = outputs.size() > 0;  // rule 1
   for (const dom::element output : outputs) {
@@ -120,10 +114,10 @@ void Importer::add_node(Scope& scope, dom::object json) {
     }
   }
   if (only_sizes) {
-    if (is_read(target)) read_value(scope, json);
+    if (OpName(target).has(Trait::kReads)) read_value(scope, json);
     return;
   }
-  const SchemaRow* schema = is_operator ? find_schema(target) : nullptr;
+  const Operator* schema = is_operator ? schema_of(target) : nullptr;
   if (outputs.size() == 0 && (schema == nullptr || schema->writes < 0)) return;  // rule 3
   if (!is_operator) {
     fail(ErrorCode::kUnsupported,
@@ -153,7 +147,7 @@ void Importer::read_value(Scope& scope, dom::object json) {
   }
 }
 
-std::vector<Arg> Importer::arguments(Scope& scope, dom::object json, const SchemaRow* schema) {
+std::vector<Arg> Importer::arguments(Scope& scope, dom::object json, const Operator* schema) {
   const dom::array inputs = json["inputs"];
   std::vector<Arg> args;
   if (schema == nullptr) {
@@ -209,15 +203,14 @@ std::vector<std::string_view> Importer::results(dom::object json) const {
   return names;
 }
 
-void Importer::add_operator(Scope& scope, dom::object json, const SchemaRow* schema) {
+void Importer::add_operator(Scope& scope, dom::object json, const Operator* schema) {
   Node node;
-  node.op =
-      schema != nullptr && !schema->functional.empty() ? std::string(schema->functional) : node_;
+  node.op = schema != nullptr && !schema->functional.empty() ? OpName(schema->functional) : node_;
   node.module = module_;
   node.source = source_;
   node.args = arguments(scope, json, schema);
   validate_node(graph(), node, where_);
-  node.random = schema != nullptr && schema->random && draws(node);
+  node.random = schema != nullptr && schema->random && (node.op.row() == nullptr || draws(node));
   const auto given_name = [&](std::size_t at) -> std::string_view {
     const std::vector<Param> params = params_of(*schema);
     for (const dom::element input : dom::array(json["inputs"])) {
@@ -252,15 +245,23 @@ void Importer::add_operator(Scope& scope, dom::object json, const SchemaRow* sch
   graph().nodes.push_back(std::move(node));
   storage.functional.write(written, out);
   for (const std::string_view name : results(json)) {
-    if (!name.empty()) scope.tensors[name] = written;
+    if (!name.empty()) name_tensor(scope, name, written);
   }
 }
 
 RunValue Importer::define(Scope& scope, std::string_view name, Fact fact) {
   const auto v = static_cast<RunValue>(scope.storage->facts.size());
   scope.storage->facts.push_back(std::move(fact));
-  scope.tensors[name] = v;
+  name_tensor(scope, name, v);
   return v;
+}
+
+// Each name is made once: PyTorch refuses what makes it again, and so would its readers be in
+// doubt.
+void Importer::name_tensor(Scope& scope, std::string_view name, RunValue v) {
+  if (!scope.tensors.emplace(name, v).second) {
+    fail(ErrorCode::kParse, "Expected one origin of '" + std::string(name) + "', got a second");
+  }
 }
 
 // A size that no input gives is born where it is first seen.
@@ -273,7 +274,7 @@ void Importer::bind_symbols(ValueId id) {
   }
 }
 
-void Importer::add_results(Scope& scope, dom::object json, Node node, const SchemaRow* schema,
+void Importer::add_results(Scope& scope, dom::object json, Node node, const Operator* schema,
                            RunValue viewed) {
   Storage& storage = *scope.storage;
   const std::vector<std::string_view> names = results(json);
@@ -322,14 +323,12 @@ bool Importer::is_contiguous(const Fact& fact) {
 
 // contiguous and to share where nothing changes; reshape shares a contiguous tensor, and may share
 // others.
-bool Importer::is_view(Scope& scope, const SchemaRow& schema, RunValue from, const Fact& to) {
+bool Importer::is_view(Scope& scope, const Operator& schema, RunValue from, const Fact& to) {
   if (schema.alias == Alias::kView) return true;
   Storage& storage = *scope.storage;
   const Fact& before = storage.facts[from];
   if (before.dtype != to.dtype) return false;
-  if (schema.name.starts_with("aten.contiguous.") || schema.name.starts_with("aten.to.")) {
-    return before.strides == to.strides;
-  }
+  if (schema.has(Trait::kSharesAsIs)) return before.strides == to.strides;
   if (before.shape == to.shape || is_contiguous(before)) return true;
   storage.unsure.insert(root(storage, from));
   return false;

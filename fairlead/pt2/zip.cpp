@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "fairlead/base/error.h"
 
@@ -30,6 +32,7 @@ class Reader {
     find_directory(at, count);
     std::map<std::string, Bytes, std::less<>> found;
     for (std::uint64_t k = 0; k < count; ++k) read_entry(at, found);
+    refuse_overlaps();
     return found;
   }
 
@@ -83,7 +86,7 @@ class Reader {
     at = number(end64 + 48, 8);
   }
 
-  void read_entry(std::uint64_t& at, std::map<std::string, Bytes, std::less<>>& found) const {
+  void read_entry(std::uint64_t& at, std::map<std::string, Bytes, std::less<>>& found) {
     if (number(at, 4) != kCentral) fail("one with a damaged directory");
     const std::uint64_t flags = number(at + 8, 2);
     const std::uint64_t method = number(at + 10, 2);
@@ -104,9 +107,24 @@ class Reader {
                       "' compressed or encrypted (" + std::string(where_) +
                       "). Save the program again instead of packing it anew.");
     }
+    if (size != packed) fail("one whose entry '" + name + "' has two sizes");
     if (number(local, 4) != kLocal) fail("one whose entry '" + name + "' cannot be found");
-    const std::uint64_t data = local + 30 + number(local + 26, 2) + number(local + 28, 2);
-    found.insert_or_assign(name, part(data, size));
+    const std::uint64_t local_name_size = number(local + 26, 2);
+    if (as_text(part(local + 30, local_name_size)) != name) {
+      fail("one whose entry '" + name + "' has another name in front of its bytes");
+    }
+    const std::uint64_t data = local + 30 + local_name_size + number(local + 28, 2);
+    // Readers differ in which of two they take.
+    if (!found.emplace(name, part(data, size)).second) fail("one with two entries '" + name + "'");
+    ranges_.push_back({local, data + size});
+  }
+
+  // A few bytes that are many entries may be far more than the archive.
+  void refuse_overlaps() {
+    std::sort(ranges_.begin(), ranges_.end());
+    for (std::size_t k = 1; k < ranges_.size(); ++k) {
+      if (ranges_[k].first < ranges_[k - 1].second) fail("one with entries that overlap");
+    }
   }
 
   // Sizes and offsets that are all ones stand in the zip64 field, in this order.
@@ -132,6 +150,7 @@ class Reader {
 
   Bytes archive_;
   std::string_view where_;
+  std::vector<std::pair<std::uint64_t, std::uint64_t>> ranges_;  // of entries, with their headers
 };
 
 }  // namespace

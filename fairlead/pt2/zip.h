@@ -14,7 +14,8 @@ using Bytes = std::span<const std::byte>;
 
 // Name -> bytes. Reads the central directory, zip64 included, and checks every offset against the
 // size of the archive. Throws Error(kParse) where the bytes are no zip archive or an incomplete
-// one, Error(kUnsupported) where an entry is compressed or encrypted. `where` names the archive.
+// one, or where entries share a name or bytes, Error(kUnsupported) where an entry is compressed or
+// encrypted. `where` names the archive.
 [[nodiscard]] std::map<std::string, Bytes, std::less<>> zip_entries(Bytes archive,
                                                                     std::string_view where);
 

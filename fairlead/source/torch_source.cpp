@@ -20,31 +20,16 @@ namespace fairlead {
 namespace {
 
 // Operators under the name that is called: rule 3.
-std::string_view called(std::string_view op) {
-  if (op == "aten.view.default" || op == "aten._unsafe_view.default" ||
-      op == "aten._reshape_alias.default") {
-    return "aten.reshape.default";
-  }
-  return op;
-}
-
-// Operators that change nothing in a program that only infers.
-bool is_identity(std::string_view op) {
-  return op == "aten.alias.default" || op == "aten.detach.default" ||
-         op == "aten.lift_fresh.default" || op == "aten.lift.default";
-}
+OpName called(const OpName& op) { return op.has(Trait::kViewsMemory) ? OpName(Op::reshape) : op; }
 
 // How many arguments of a node its operator takes; the recorder adds strides to as_strided, and
 // reshape takes two.
-std::size_t taken(std::string_view op, std::size_t given) {
-  return op == "aten.reshape.default" ? std::min<std::size_t>(given, 2) : given;
+std::size_t taken(const OpName& op, std::size_t given) {
+  return op == Op::reshape ? std::min<std::size_t>(given, 2) : given;
 }
 
 // Whether argument `k` holds indices, among which bytes are masks.
-bool takes_masks(std::string_view op, std::size_t k) {
-  return k == 1 && (op == "aten.index.Tensor" || op == "aten.index_put.default" ||
-                    op == "aten._unsafe_index.Tensor");
-}
+bool takes_masks(const OpName& op, std::size_t k) { return k == 1 && op.has(Trait::kIndexes); }
 
 std::string python_float(double number) {
   if (std::isnan(number)) return "float('nan')";
@@ -85,7 +70,7 @@ std::vector<std::string> operators_of(const Graph& graph) {
     if (seen.emplace(op, true).second) names.emplace_back(op);
   };
   for (const Node& node : graph.nodes) {
-    if (node.op == "fairlead.tensor" || is_identity(node.op)) continue;
+    if (node.op == Op::fairlead_tensor || node.op.has(Trait::kIdentity)) continue;
     add(called(node.op));
   }
   return names;
@@ -375,11 +360,12 @@ std::string TorchWriter::argument(const Arg& arg, std::string_view type) {
 // ---- statements ---------------------------------------------------------------------------------
 
 std::string TorchWriter::call(const Node& node) {
-  const std::string name(called(node.op));
+  const OpName op = called(node.op);
+  const std::string name = op.str();
   const auto known = operators_.find(name);
   FAIRLEAD_CHECK(known != operators_.end(), "the schema of " + name + " was not given");
   const std::vector<TorchOperator::Param>& params = known->second.params;
-  const std::size_t count = taken(name, node.args.size());
+  const std::size_t count = taken(op, node.args.size());
   if (count > params.size()) {
     throw Error(ErrorCode::kUnsupported,
                 "[torch_source] Expected at most " + std::to_string(params.size()) +
@@ -388,7 +374,7 @@ std::string TorchWriter::call(const Node& node) {
   }
   std::vector<std::string> args;
   for (std::size_t k = 0; k < count; ++k) {
-    const bool masks = takes_masks(name, k);
+    const bool masks = takes_masks(op, k);
     const std::string text = masks ? indices(node.args[k]) : argument(node.args[k], params[k].type);
     if (!params[k].keyword_only) {
       args.push_back(text);
@@ -416,22 +402,20 @@ void TorchWriter::add_node(const Node& node) {
     results.push_back(v == kNoValue ? "_" : numbered("v", static_cast<std::size_t>(v)));
   }
   if (results.empty()) return;
-  if (is_identity(node.op)) {
+  if (node.op.has(Trait::kIdentity)) {
     names_[node.outputs[0]] = names_.at(node.args[0].value);
     made(node.outputs[0]);
     return;
   }
   std::string text;
   bool many = results.size() > 1;
-  if (node.op == "fairlead.tensor") {
+  if (node.op == Op::fairlead_tensor) {
     text = tensor_of_sizes(node);
-  } else if (node.op == "aten.as_strided.default" || node.op == "aten.as_strided_copy.default") {
-    text = as_strided(node, false);
-  } else if (node.op == "aten.as_strided_scatter.default") {
-    text = as_strided(node, true);
+  } else if (node.op.has(Trait::kStrided)) {
+    text = as_strided(node, node.op == Op::as_strided_scatter);
   } else {
     text = call(node);
-    many = operators_.at(std::string(called(node.op))).many;
+    many = operators_.at(called(node.op).str()).many;
   }
   line((many ? "[" + joined(results, ", ") + "]" : results[0]) + " = " + text);
   for (std::size_t k = 0; k < node.outputs.size(); ++k) {

@@ -462,6 +462,31 @@ Expr ExprPool::mod(Expr a, Expr b) {
   return is_const(rest, 0) ? rest : intern(ExprKind::kMod, 0, {rest, b});
 }
 
+// By its range, or that of what is no larger: 7*(n//7) is at most n and 5*(n//10) at most n//2;
+// 7*ceildiv(n, 7) is at least n, and 5*ceildiv(n, 10) at least ceildiv(n, 2).
+bool ExprPool::never_below_zero(Expr e) {
+  if (e->least >= 0) return true;
+  for (const ExprTerm& term : terms_of(e)) {
+    if (term.atoms.size() != 1 || term.coefficient == INT64_MIN) continue;
+    const Expr rounded = term.atoms[0];
+    if (rounded->kind != ExprKind::kFloorDiv || !is_const(rounded->args[1])) continue;
+    const std::int64_t times = std::abs(term.coefficient), divisor = rounded->args[1]->value;
+    if (divisor <= 0 || (!divides(divisor, times) && !divides(times, divisor))) continue;
+    const bool up = term.coefficient > 0;  // the same as ceildiv of what is divisor - 1 less
+    try {
+      const Expr inner = up ? sub(rounded->args[0], constant(divisor - 1)) : rounded->args[0];
+      const Expr part = constant(times >= divisor ? times / divisor : divisor / times);
+      const Expr least = times >= divisor ? mul(up ? part : neg(part), inner)
+                         : up             ? ceildiv(inner, part)
+                                          : neg(floordiv(inner, part));
+      if (add(sub(e, from_terms({term})), least)->least >= 0) return true;
+    } catch (const Error&) {  // beyond 64 bits: nothing is known
+      continue;
+    }
+  }
+  return false;
+}
+
 // Flattened, without repetitions; of two arguments whose difference has one sign one is enough, and
 // max(a, min(a, b)) is a.
 Expr ExprPool::extremum(ExprKind kind, Expr a, Expr b) {
@@ -476,7 +501,7 @@ Expr ExprPool::extremum(ExprKind kind, Expr a, Expr b) {
   std::vector<Expr> kept;
   const auto wins = [&](Expr x, Expr y) {
     const Expr apart = sub(x, y);
-    return kind == ExprKind::kMax ? apart->least >= 0 : apart->most <= 0;
+    return kind == ExprKind::kMax ? never_below_zero(apart) : never_below_zero(neg(apart));
   };
   for (Expr e : given) {
     if (std::any_of(kept.begin(), kept.end(), [&](Expr other) { return wins(other, e); })) continue;

@@ -152,6 +152,9 @@ class ExprPool {
   [[nodiscard]] const std::vector<Symbol>& symbols() const { return symbols_; }
   [[nodiscard]] Symbol& symbol_info(SymbolId id) { return symbols_[id]; }
 
+  // For all sizes; false where it is not known.
+  [[nodiscard]] bool never_below_zero(Expr e);
+
  private:
   [[nodiscard]] Expr intern(ExprKind kind, std::int64_t value, std::vector<Expr> args);
   [[nodiscard]] Expr from_terms(std::vector<ExprTerm> terms);

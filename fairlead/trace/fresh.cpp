@@ -62,19 +62,19 @@ double float_at(const std::byte* data, Dtype dtype, std::int64_t k) {
 }
 
 [[noreturn]] void unsolved(const std::string& where, const std::string& what) {
+  const std::string cause = what + " (" + where + ")";
   throw Error(
       ErrorCode::kUnsolved,
       "[export] Expected a tensor made outside the operators to be constant or to follow from "
       "the input sizes, but " +
-          what + " (" + where +
-          "). Make it with torch operators, or fix the dimension it depends on with "
-          "dynamic_shapes.");
+          cause +
+          ". Make it with torch operators, or fix the dimension it depends on with dynamic_shapes.",
+      {}, cause);
 }
 
-ValueId emit(Graph& graph, std::string op, std::vector<Arg> args, Dtype dtype,
-             std::vector<Expr> shape) {
+ValueId emit(Graph& graph, Op op, std::vector<Arg> args, Dtype dtype, std::vector<Expr> shape) {
   const ValueId out = graph.add_value(dtype, std::move(shape));
-  graph.nodes.push_back({std::move(op), std::move(args), {out}, {}, {}});
+  graph.nodes.push_back({op, std::move(args), {out}, {}, {}});
   return out;
 }
 
@@ -114,9 +114,7 @@ ValueId repeated_rows(Graph& graph, const std::vector<Seen>& all, Dtype dtype, S
   constant.value = graph.add_value(dtype, std::move(one));
   const ValueId id = constant.value;
   graph.add_constant(std::move(constant));
-  Arg same;
-  same.kind = ArgKind::kBool;
-  return emit(graph, "aten.expand.default", {value_arg(id), shape_arg(shape), same}, dtype, shape);
+  return emit(graph, Op::expand, {value_arg(id), shape_arg(shape), bool_arg(false)}, dtype, shape);
 }
 
 // list(range(n)) and its kin: a one-dimensional integer tensor a, a + k, a + 2k, ...
@@ -157,7 +155,7 @@ ValueId progression(Graph& graph, const std::vector<Seen>& all, Dtype dtype, Sol
   Arg kind;
   kind.kind = ArgKind::kDtype;
   kind.dtype = dtype;
-  return emit(graph, "aten.arange.start_step",
+  return emit(graph, Op::arange_start_step,
               {int_arg(start), int_arg(end), int_arg(step), kind, {}, {}, {}}, dtype, {length});
 }
 
@@ -266,7 +264,7 @@ ValueId constant_value(Graph& graph, const std::vector<const Run*>& runs, RunVal
   Arg kind;
   kind.kind = ArgKind::kDtype;
   kind.dtype = dtype;
-  return emit(graph, "fairlead.tensor", {std::move(elements), std::move(sizes), std::move(kind)},
+  return emit(graph, Op::fairlead_tensor, {std::move(elements), std::move(sizes), std::move(kind)},
               dtype, std::move(shape));
 }
 

@@ -94,12 +94,47 @@ Expr holds(ExprPool& pool, const ProgramGuard& guard) {
   return nullptr;
 }
 
+Expr all_hold(ExprPool& pool, std::span<const ProgramGuard> guards) {
+  Expr all = nullptr;
+  for (const ProgramGuard& guard : guards) {
+    const Expr held = holds(pool, guard);
+    all = all == nullptr ? held : pool.min(all, held);
+  }
+  return all;
+}
+
+namespace {
+
+Compare held(const ProgramGuard& guard) {
+  return guard.outcome ? guard.compare : opposite(guard.compare);
+}
+
+void put_form(const ExprPool& pool, Expr e, std::string& form) {
+  const bool symbol = e->kind == ExprKind::kSymbol;
+  const auto number =
+      symbol ? static_cast<std::int64_t>(pool.symbols()[static_cast<SymbolId>(e->value)].kind)
+             : e->value;
+  form += '(' + std::to_string(static_cast<int>(e->kind)) + ' ' + std::to_string(number);
+  for (const Expr arg : e->args) put_form(pool, arg, form);
+  form += ')';
+}
+
+}  // namespace
+
 std::string words_of(const ExprPool& pool, const ProgramGuard& guard) {
   if (guard.right == nullptr) return pool.to_string(guard.left) + " as a key";
   constexpr const char* kSigns[] = {" < ", " <= ", " == ", " != ", " > ", " >= "};
-  const Compare held = guard.outcome ? guard.compare : opposite(guard.compare);
-  return pool.to_string(guard.left) + kSigns[static_cast<std::size_t>(held)] +
+  return pool.to_string(guard.left) + kSigns[static_cast<std::size_t>(held(guard))] +
          pool.to_string(guard.right);
+}
+
+std::string form_of(const ExprPool& pool, const ProgramGuard& guard) {
+  std::string form;
+  put_form(pool, guard.left, form);
+  if (guard.right == nullptr) return form;
+  form += std::to_string(static_cast<int>(held(guard)));
+  put_form(pool, guard.right, form);
+  return form;
 }
 
 std::vector<std::size_t> not_implied(ExprPool& pool, const std::vector<ProgramGuard>& guards) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,14 @@ struct ProgramGuard {
 
 // 1 where the guard has the answer that it had in the runs, else 0; null for a key.
 [[nodiscard]] Expr holds(ExprPool& pool, const ProgramGuard& guard);
+// The same for all of them at once; null for none. The least of the flags, since a product of a
+// dozen would have thousands of terms.
+[[nodiscard]] Expr all_hold(ExprPool& pool, std::span<const ProgramGuard> guards);
 // "n < m", as it held: the opposite comparison where the answer was no.
 [[nodiscard]] std::string words_of(const ExprPool& pool, const ProgramGuard& guard);
+// A key that the same question with the same answer has in every program of a model, whatever the
+// numbers of the symbols there.
+[[nodiscard]] std::string form_of(const ExprPool& pool, const ProgramGuard& guard);
 
 // Which of these guards, all held at once, the others do not imply: of n >= 4 and n - 4 >= 4 the
 // last. The last guard is always among them, and stays the last.

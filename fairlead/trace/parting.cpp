@@ -18,7 +18,7 @@ class Words {
     const OpDef& def = vocabulary_.ops[record.op];
     OpView view;
     view.number = op;
-    view.op = def.name;
+    view.op = def.name.str();
     view.module = vocabulary_.strings[record.module];
     view.source = vocabulary_.strings[record.source];
     std::size_t position = 0;

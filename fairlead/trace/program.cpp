@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "fairlead/aten/shape_call.h"
+#include "fairlead/aten/rules/shape_call.h"
 #include "fairlead/base/error.h"
 #include "fairlead/graph/args.h"
 #include "fairlead/trace/program_impl.h"
@@ -26,7 +26,12 @@ Program ProgramBuilder::build() {
   } catch (const Error&) {
     if (unsolved_.empty()) throw;  // otherwise it may only follow from the first fault
   }
-  if (!unsolved_.empty()) throw Error(ErrorCode::kUnsolved, first_unsolved_, std::move(unsolved_));
+  if (!unsolved_.empty()) {
+    throw Error(
+        ErrorCode::kUnsolved,
+        "[export] " + first_unsolved_ + ". Fix the dimension it depends on with dynamic_shapes.",
+        std::move(unsolved_), first_unsolved_);
+  }
   if (!request_.nested) {
     add_guards();
     check(program_.graph);
@@ -87,18 +92,18 @@ void ProgramBuilder::add_operator() {
   constants_.clear();
   call_numbers_.clear();
   add_call_numbers(0);
-  if (def.name == kLoopOp) return add_loop(record);
+  if (def.name == Op::fairlead_loop) return add_loop(record);
   if (folds(record, def)) return;
 
   Node node;
-  node.op = def.functional.empty() ? def.name : def.functional;
+  node.op = def.functional.text().empty() ? def.name : def.functional;
   node.module = graph().keep(vocabulary_.strings[record.module]);
   node.source = graph().keep(vocabulary_.strings[record.source]);
   std::vector<RunValue> written;
   std::uint32_t at = record.items;
   const std::uint32_t end = record.items + record.item_count;
   for (std::size_t k = 0; at < end; ++k) {
-    const std::string& name = k < def.params.size() ? def.params[k] : def.name;
+    const std::string name = k < def.params.size() ? def.params[k] : def.name.str();
     const int nth = static_cast<int>(k) - def.writes;
     if (def.writes >= 0 && nth >= 0 && nth < std::abs(def.written_count)) {
       written.push_back(written_argument(run_.items[at], def, node));
@@ -111,7 +116,7 @@ void ProgramBuilder::add_operator() {
     if (k == 0) add_scaled_hints(record, def);
     if (k == 0) add_frame_hints(record, def);
   }
-  if (def.name.starts_with("aten.as_strided")) {
+  if (def.name.has(Trait::kStrided)) {
     hints_.erase(hints_.begin(), hints_.begin() + static_cast<std::ptrdiff_t>(frame_hints_));
     add_strides(record, node);
   }
@@ -129,7 +134,7 @@ void ProgramBuilder::add_operator() {
 
 // interpolate(x, scale_factor=0.37) computes its sizes below Python: the factors come with them.
 void ProgramBuilder::add_scaled_hints(const OpRecord& record, const OpDef& def) {
-  if (def.name.find("upsample_") == std::string::npos) return;
+  if (!def.name.has(Trait::kScales)) return;
   const std::vector<Expr> sizes = hints_;
   for (std::uint32_t k = 0; k < record.item_count; ++k) {
     const Item& item = run_.items[record.items + k];
@@ -144,7 +149,7 @@ void ProgramBuilder::add_scaled_hints(const OpRecord& record, const OpDef& def) 
 // stft(x, n_fft, hop) counts its frames below Python: windows of one dimension of as_strided that
 // start a stride of another apart.
 void ProgramBuilder::add_frame_hints(const OpRecord& record, const OpDef& def) {
-  if (!def.name.starts_with("aten.as_strided")) return;
+  if (!def.name.has(Trait::kStrided)) return;
   const std::span<const Item> items(run_.items.data() + record.items, record.item_count);
   if (items.size() < 2 || items[1].kind != ItemKind::kList) return;
   const auto rank = static_cast<std::size_t>(items[1].i);
@@ -267,7 +272,7 @@ void ProgramBuilder::add_results(const OpRecord& record, Node node) {
 
 // Whether a size is 1 is a question that squeeze() asks for the model: what it left out is named.
 void ProgramBuilder::settle_squeeze(Node& node, RunValue given) {
-  if (!node.op.starts_with("aten.squeeze") || given == kNoRunValue) return;
+  if (!node.op.has(Trait::kSqueezes) || given == kNoRunValue) return;
   const Shape& shape = graph().values[node.args[0].value].shape;
   const auto named = ShapeCall{pool(), graph(), node, 1, 0}.axes(1, shape.size());
   if (!named) return;
@@ -285,13 +290,13 @@ void ProgramBuilder::settle_squeeze(Node& node, RunValue given) {
                                std::string(node.module), std::string(node.source)});
   }
   if (!open) return;
-  node.op = "aten.squeeze.dims";
+  node.op = Op::squeeze_dims;
   node.args = {node.args[0], std::move(gone)};
 }
 
 // split(20) makes as many parts as a size says: a question that PyTorch asks for the model.
 void ProgramBuilder::add_count_guard(const Node& node, std::size_t count) {
-  if (request_.nested || request_.rolled != nullptr || node.op != "aten.split.Tensor") return;
+  if (request_.nested || request_.rolled != nullptr || node.op != Op::split_Tensor) return;
   if (node.args.size() < 3 || node.args[1].kind != ArgKind::kInt) return;
   const Shape& shape = graph().values[node.args[0].value].shape;
   const auto axis = ShapeCall{pool(), graph(), node, count, 0}.axis(2, shape.size());
@@ -442,18 +447,21 @@ namespace {
 [[noreturn]] void refuse_parted(const Vocabulary& vocabulary, const Run& first, const Run& other) {
   const std::size_t op = first_difference(first, other);
   const std::string before = describe(vocabulary, first, op), now = describe(vocabulary, other, op);
+  const std::string cause =
+      "operator " + std::to_string(op) + " is " + before + " in one run and " +
+      (now == before ? "the same with other flags or tensors" : now) + " in another";
   throw Error(ErrorCode::kDiverged,
-              "[export] Expected every run to execute the same operators, but operator " +
-                  std::to_string(op) + " is " + before + " in one run and " +
-                  (now == before ? "the same with other flags or tensors" : now) +
-                  " in another. The model branches on a size or a value there; fix that "
-                  "dimension with dynamic_shapes.");
+              "[export] Expected every run to execute the same operators, but " + cause +
+                  ". The model branches on a size or a value there; fix that dimension with "
+                  "dynamic_shapes.",
+              {{"parting", {{"before", before}, {"now", now}}, {}}}, cause);
 }
 
 }  // namespace
 
 Program build_program(const ProgramRequest& request) {
   FAIRLEAD_CHECK(!request.runs.empty(), "no run was recorded");
+  if (request.one_program) return ProgramBuilder(request).build();
   const Run& first = *request.runs.front();
   const auto other = std::find_if(request.runs.begin(), request.runs.end(), [&](const Run* run) {
     return first_difference(first, *run) != kSameProgram;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -28,6 +29,7 @@ struct Assumption {
   std::string what;  // "aten._local_scalar_dense gave 1 in every run"
   std::string module;
   std::string source;
+  std::optional<bool> answer = std::nullopt;  // a flag that was read
 };
 
 // The sizes of an operator's results at other sizes of its arguments, asked of PyTorch without
@@ -50,6 +52,7 @@ struct ProgramRequest {
   bool nested = false;   // the steps of a loop: symbols come from the graph around it
   int first_symbol = 0;  // the number of the first symbol that is met
   AskAlone ask_alone = {};
+  bool one_program = false;  // the runs are known to execute the same operators
 };
 
 // An integer that nothing remembered and no rule gives: what was found fits the runs, and no more
@@ -83,6 +86,8 @@ struct Program {
   std::vector<Fitted> fitted;
   // Settings behind whose answers a number was the same, and may not be at sizes beside them.
   std::vector<std::vector<std::int64_t>> thin;
+  // Settings at which a number that forgot is one that no run had.
+  std::vector<std::vector<std::int64_t>> unseen;
   std::size_t ambiguous = 0;  // integers with a second simple answer
   std::size_t fragile = 0;    // integers whose answer rounds or bounds: few runs fit many such
   int symbols_met = 0;        // sizes that data decides and values read, so far

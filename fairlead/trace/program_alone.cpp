@@ -33,7 +33,7 @@ void describe(const Arg& arg, const Graph& graph, std::string& key) {
 
 ResultShapes ProgramBuilder::alone_shapes(const OpRecord& record, const Node& node) {
   if (!request_.ask_alone || request_.nested || request_.rolled != nullptr) return {};
-  std::string key = node.op + "|";
+  std::string key = node.op.str() + "|";
   for (const Arg& arg : node.args) describe(arg, graph(), key);
   const auto [known, fresh] = asked_alone_.try_emplace(std::move(key));
   if (!fresh) return known->second;

@@ -15,6 +15,8 @@ bool rounds(Expr e) {
   return std::any_of(e->args.begin(), e->args.end(), rounds);
 }
 
+}  // namespace
+
 // batch*sequence: what views and flattenings make, and nothing else that several runs would allow.
 bool is_product(Expr e) {
   const auto is_symbol = [](Expr part) { return part->kind == ExprKind::kSymbol; };
@@ -22,18 +24,16 @@ bool is_product(Expr e) {
          (e->kind == ExprKind::kMul && std::all_of(e->args.begin(), e->args.end(), is_symbol));
 }
 
-}  // namespace
-
-void ProgramBuilder::note_unsolved(const std::string& sentence, std::string_view what,
+void ProgramBuilder::note_unsolved(std::string cause, std::string_view what,
                                    std::vector<std::string> values) {
-  if (unsolved_.empty()) first_unsolved_ = sentence;
+  if (unsolved_.empty()) first_unsolved_ = std::move(cause);
   const bool at_operator = op_ < run_.ops.size();
   const auto text = [&](std::uint32_t id) { return at_operator ? vocabulary_.strings[id] : ""; };
   const OpRecord record = at_operator ? run_.ops[op_] : OpRecord{};
   ErrorDetail& detail = unsolved_.emplace_back();
   detail.kind = "unsolved number";
   detail.fields = {{"what", std::string(what)},
-                   {"operator", at_operator ? vocabulary_.ops[record.op].name : ""},
+                   {"operator", at_operator ? vocabulary_.ops[record.op].name.str() : ""},
                    {"module", text(record.module)},
                    {"source", text(record.source)}};
   detail.values = std::move(values);
@@ -76,9 +76,8 @@ Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::s
     for (const std::int64_t v : observed) seen += (seen.empty() ? "" : ", ") + std::to_string(v);
     std::vector<std::string> values;
     for (const std::int64_t v : observed) values.push_back(std::to_string(v));
-    note_unsolved("[export] Expected every integer to follow from the input sizes, got " +
-                      std::string(what) + " = " + seen + " over the runs (" + where() +
-                      "). Fix the dimension it depends on with dynamic_shapes.",
+    note_unsolved("Expected every integer to follow from the input sizes, got " +
+                      std::string(what) + " = " + seen + " over the runs (" + where() + ")",
                   what, std::move(values));
     // What follows from it is explained by it: only the roots are named.
     return new_symbol("unsolved", SymbolKind::kData, observed);
@@ -96,7 +95,7 @@ void ProgramBuilder::note_fitted(Expr e, std::string_view what) {
   constexpr std::size_t kMostNoted = 100;
   if (request_.nested || op_ >= run_.ops.size() || program_.fitted.size() >= kMostNoted) return;
   const OpRecord& record = run_.ops[op_];
-  program_.fitted.push_back({e, std::string(what), vocabulary_.ops[record.op].name,
+  program_.fitted.push_back({e, std::string(what), vocabulary_.ops[record.op].name.str(),
                              vocabulary_.strings[record.module],
                              vocabulary_.strings[record.source]});
 }
@@ -124,9 +123,9 @@ Arg ProgramBuilder::read_item(std::uint32_t& at, const std::string& name) {
           static_cast<std::ptrdiff_t>(seen.size())) {
         std::vector<std::string> values;
         for (const std::int64_t v : seen) values.emplace_back(v != 0 ? "true" : "false");
-        note_unsolved("[export] Expected the flag " + name + " to be the same in every run (" +
-                          where() + "). Fix the dimension it depends on.",
-                      name, std::move(values));
+        note_unsolved(
+            "Expected the flag " + name + " to be the same in every run (" + where() + ")", name,
+            std::move(values));
       }
       arg.kind = ArgKind::kBool;
       arg.number = static_cast<double>(item.i);
@@ -183,9 +182,8 @@ void ProgramBuilder::read_float(std::uint32_t at, const std::string& name, Arg& 
     for (const double v : seen) text += (text.empty() ? "" : ", ") + std::to_string(v);
     std::vector<std::string> values;
     for (const double v : seen) values.push_back(std::to_string(v));
-    note_unsolved("[export] Expected the number " + name + " to follow from the input sizes, got " +
-                      text + " over the runs (" + where() +
-                      "). Fix the dimension it depends on with dynamic_shapes.",
+    note_unsolved("Expected the number " + name + " to follow from the input sizes, got " + text +
+                      " over the runs (" + where() + ")",
                   name, std::move(values));
     return;
   }
@@ -238,7 +236,7 @@ void ProgramBuilder::add_constant(RunValue v) {
     return called_real(seen, single, k);
   };
   const bool known = !request_.nested && request_.rolled == nullptr && op_ < run_.ops.size() &&
-                     vocabulary_.ops[run_.ops[op_].op].name == "aten.lift_fresh.default";
+                     vocabulary_.ops[run_.ops[op_].op].name == Op::lift_fresh;
   functional_.define_root(
       v, constant_value(graph(), request_.runs, v, solver_, known ? &numbers : nullptr, where()));
 }

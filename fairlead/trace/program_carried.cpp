@@ -25,14 +25,12 @@ void ProgramBuilder::find_read_uses() {
   }
 }
 
-Expr ProgramBuilder::shape_at(RunValue v, int axis) {
-  if (!request_.recorded.empty()) {
-    // Rolled runs number their values anew; the inputs are known in both.
-    const std::vector<RunValue>& inputs = request_.recorded.front()->inputs;
-    const auto it = std::find(inputs.begin(), inputs.end(), v);
-    if (it == inputs.end()) return nullptr;
-    const auto& shape = request_.inputs[static_cast<std::size_t>(it - inputs.begin())].shape;
-    return static_cast<std::size_t>(axis) < shape.size() ? shape[axis] : nullptr;
+Expr ProgramBuilder::shape_at(std::size_t r, RunValue v, int axis) {
+  if (request_.rolled != nullptr) {  // rolled runs number their values anew
+    const auto& own = request_.rolled->values[r];
+    const auto it = own.find(v);
+    if (it == own.end()) return nullptr;
+    v = it->second;
   }
   if (const auto it = shapes_.find(v); it != shapes_.end()) {
     return static_cast<std::size_t>(axis) < it->second.size() ? it->second[axis] : nullptr;
@@ -56,8 +54,9 @@ Expr ProgramBuilder::translate(std::size_t r, const Carry& node) {
     case CarryKind::kFloat:
       return p.real(node.f);
     case CarryKind::kDim:
-      return shape_at(node.a, node.b);
+      return shape_at(r, node.a, node.b);
     case CarryKind::kRead: {
+      if (request_.rolled != nullptr) return nullptr;  // operators are numbered otherwise
       const auto it = reads_.find({node.a, node.b});
       return it == reads_.end() ? nullptr : it->second;
     }
@@ -194,7 +193,7 @@ std::vector<CarryId> ProgramBuilder::number_ids(std::uint32_t offset, int k) con
 }
 
 Expr ProgramBuilder::remembered(std::uint32_t at, const std::vector<std::int64_t>& observed) {
-  if (request_.nested || request_.rolled != nullptr) return nullptr;
+  if (request_.nested) return nullptr;
   const std::uint32_t offset = at - run_.ops[op_].items;
   const Fits fits = [&](Expr e) { return explains(e, observed); };
   if (const std::vector<CarryId> own = number_ids(offset, -1); !own.empty()) {
@@ -202,7 +201,26 @@ Expr ProgramBuilder::remembered(std::uint32_t at, const std::vector<std::int64_t
     if (e != nullptr && is_const(e) && forgot()) note_fitted(e, "a number");
     return e;
   }
-  return called([&](std::size_t r, const Carry& n) { return !n.real && n.i == observed[r]; }, fits);
+  if (request_.rolled != nullptr) return nullptr;  // operators of a loop have the call of another
+  const Expr e =
+      called([&](std::size_t r, const Carry& n) { return !n.real && n.i == observed[r]; }, fits);
+  return e != nullptr ? e : written(offset, observed, fits);
+}
+
+// Numbers that stand in the source, of which a question chose: x[:, 1:] if n % 2 else x[:, 2:].
+// Only where no number has lost its memory so far, which would look the same.
+Expr ProgramBuilder::written(std::uint32_t offset, const std::vector<std::int64_t>& observed,
+                             const Fits& fits) {
+  if (forgot()) return nullptr;
+  std::vector<Expr> by_run;
+  for (std::size_t r = 0; r < observed.size(); ++r) {
+    const Run& run = *request_.runs[r];
+    const CarryId id = run.items[run.ops[op_].items + offset].carried;
+    by_run.push_back(id == kNoCarry ? pool().constant(observed[r]) : carried(r, id));
+  }
+  const auto same = [&](Expr e) { return e == by_run[0]; };
+  if (std::all_of(by_run.begin(), by_run.end(), same)) return nullptr;
+  return unified(by_run, fits);
 }
 
 // What a number of the Python call is that had these values in every run; null where none had.
@@ -264,17 +282,18 @@ std::vector<std::size_t> all_runs(std::size_t count) {
 
 Expr ProgramBuilder::unified(const std::vector<CarryId>& ids, const Fits& fits) {
   std::vector<Expr> by_run;
-  for (std::size_t r = 0; r < ids.size(); ++r) {
-    by_run.push_back(carried(r, ids[r]));
-    if (by_run.back() == nullptr) return nullptr;
-  }
-  const std::vector<std::size_t> all = all_runs(ids.size());
+  for (std::size_t r = 0; r < ids.size(); ++r) by_run.push_back(carried(r, ids[r]));
+  return unified(by_run, fits);
+}
+
+Expr ProgramBuilder::unified(const std::vector<Expr>& by_run, const Fits& fits) {
+  if (std::find(by_run.begin(), by_run.end(), nullptr) != by_run.end()) return nullptr;
+  const std::vector<std::size_t> all = all_runs(by_run.size());
   follow_ways();
-  const Expr e = by_way(by_run, all, 0);
+  const Expr e = by_way(by_run, all, 0, {});
   if (e == nullptr || !fits(e)) return of_some(by_run, fits);
   const bool chosen = std::any_of(by_run.begin(), by_run.end(), [&](Expr one) { return one != e; });
   if (chosen && !request_.nested) require_seen(all, 0, {});
-  if (std::find(by_run.begin(), by_run.end(), e) == by_run.end()) add_choices(e, by_run, fits);
   return e;
 }
 
@@ -291,15 +310,22 @@ Expr ProgramBuilder::of_some(const std::vector<Expr>& by_run, const Fits& fits) 
   return nullptr;
 }
 
-// What else the runs would allow: a choice by another question that all of them were asked.
-void ProgramBuilder::add_choices(Expr found, const std::vector<Expr>& by_run, const Fits& fits) {
-  constexpr int kMostRivals = 4;
+// What else these runs would allow: a choice by another question that all of them were asked,
+// behind the answers that led to it.
+void ProgramBuilder::add_choices(Expr found, const std::vector<Expr>& by_run,
+                                 const std::vector<std::size_t>& runs,
+                                 const std::vector<ProgramGuard>& before) {
+  constexpr int kMostRivals = 4, kMostInAll = 64;
+  const Expr there = all_hold(pool(), before);
+  const auto behind = [&](Expr e) {
+    return there == nullptr ? e : pool().where(there, e, pool().constant(0));
+  };
   int rivals = 0;
-  for (const Way::Step& step : ways_[0].steps) {
-    const Expr other = by_question(step.guard, by_run, all_runs(by_run.size()));
-    if (other == nullptr || other == found || !fits(other)) continue;
-    add_rival(found, other);
-    if (++rivals == kMostRivals) return;
+  for (const Way::Step& step : ways_[runs[0]].steps) {
+    const Expr other = by_question(step.guard, by_run, runs);
+    if (other == nullptr || other == found) continue;
+    if (++rivals > kMostRivals || ++choices_ > kMostInAll) return;
+    add_rival(behind(found), behind(other));
   }
 }
 
@@ -347,7 +373,7 @@ Expr ProgramBuilder::by_question(const ProgramGuard& asked, const std::vector<Ex
 // One expression for runs that went the same way up to step `at`: theirs, or a choice by the last
 // question that tells them apart, or by all questions in the order in which the model asked them.
 Expr ProgramBuilder::by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs,
-                            std::size_t at) {
+                            std::size_t at, const std::vector<ProgramGuard>& before) {
   const auto alike = [&](std::size_t r) { return by_run[r] == by_run[runs[0]]; };
   if (std::all_of(runs.begin(), runs.end(), alike)) {
     note_thin(by_run[runs[0]], runs);
@@ -355,7 +381,10 @@ Expr ProgramBuilder::by_way(const std::vector<Expr>& by_run, const std::vector<s
   }
   const std::vector<Way::Step>& steps = ways_[runs[0]].steps;
   for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
-    if (const Expr e = by_question(step->guard, by_run, runs); e != nullptr) return e;
+    if (const Expr e = by_question(step->guard, by_run, runs); e != nullptr) {
+      add_choices(e, by_run, runs, before);
+      return e;
+    }
   }
   for (;; ++at) {
     if (at >= ways_[runs[0]].steps.size()) return nullptr;
@@ -372,8 +401,12 @@ Expr ProgramBuilder::by_way(const std::vector<Expr>& by_run, const std::vector<s
     }
     if (yes.empty() || no.empty()) continue;
     program_.by_ways = true;
-    const Expr a = by_way(by_run, yes, at + 1);
-    const Expr b = a == nullptr ? nullptr : by_way(by_run, no, at + 1);
+    std::vector<ProgramGuard> behind = before;
+    behind.push_back(asked);
+    behind.back().outcome = true;
+    const Expr a = by_way(by_run, yes, at + 1, behind);
+    behind.back().outcome = false;
+    const Expr b = a == nullptr ? nullptr : by_way(by_run, no, at + 1, behind);
     if (b == nullptr || a == b || a->weight + b->weight > kHeaviest) return a == b ? b : nullptr;
     return either(asked, a, b);
   }
@@ -464,12 +497,13 @@ Expr ProgramBuilder::either(const ProgramGuard& asked, Expr a, Expr b) {
 }
 
 Expr ProgramBuilder::remembered_real(std::uint32_t at, const std::vector<double>& observed) {
-  if (request_.nested || request_.rolled != nullptr) return nullptr;
+  if (request_.nested) return nullptr;
   const std::uint32_t offset = at - run_.ops[op_].items;
   const Fits fits = [&](Expr e) { return explains_real(e, observed, false); };
   if (const std::vector<CarryId> own = number_ids(offset, -1); !own.empty()) {
     return unified(own, fits);
   }
+  if (request_.rolled != nullptr) return nullptr;
   return called_real(observed, false);
 }
 
@@ -520,6 +554,39 @@ bool ProgramBuilder::forgot() const {
                      [&](const Run* run) { return run->forgot_at <= op_; });
 }
 
+// What a model does with a number that forgets (range(n % 7), a table by it) is known for the
+// numbers that were seen. Where there are few of them altogether, the others are named, each by the
+// nearest size that gives it.
+void ProgramBuilder::note_unseen(Expr number, const std::set<Expr>& seen) {
+  constexpr std::int64_t kLooked = 512;
+  constexpr std::size_t kMost = 128;
+  const std::vector<SymbolId> over = pool().symbols_of(number);
+  if (over.size() != 1 || pool().symbols()[over[0]].kind != SymbolKind::kSize) return;
+  std::vector<std::int64_t> setting = request_.symbols[0];
+  const std::int64_t base = setting.at(over[0]);
+  std::map<std::int64_t, std::int64_t> sizes;  // by number
+  for (std::int64_t size = 1; size <= kLooked; ++size) {
+    setting[over[0]] = size;
+    std::int64_t value = 0;
+    try {
+      value = pool().evaluate(number, setting);
+    } catch (const Error&) {
+      continue;
+    }
+    const auto [it, fresh] = sizes.try_emplace(value, size);
+    if (!fresh && std::abs(size - base) < std::abs(it->second - base)) it->second = size;
+    // Its range is not to be seen from here.
+    if (sizes.size() > kMost || (fresh && size > kLooked / 2)) return;
+  }
+  for (const Expr each : seen) {
+    if (is_const(each)) sizes.erase(each->value);
+  }
+  for (const auto& [value, size] : sizes) {
+    setting[over[0]] = size;
+    program_.unseen.push_back(setting);
+  }
+}
+
 // The way of every run through the guards. A guard that is asked again and again (a loop) counts
 // once in a way.
 void ProgramBuilder::add_guards() {
@@ -562,6 +629,7 @@ void ProgramBuilder::add_guards() {
     }
     if (ways.try_emplace(std::move(way), true).second) program_.paths.push_back(std::move(path));
   }
+  for (const auto& [left, numbers] : counts) note_unseen(left, numbers);
   // A loop that always went round as often as now may be there as often as that. What it computed
   // in plain numbers, as often as values say, is known for the counts that were seen.
   for (const auto& [left, numbers] : counts) {

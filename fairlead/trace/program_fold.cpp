@@ -8,7 +8,7 @@ namespace fairlead {
 bool ProgramBuilder::folds(const OpRecord& record, const OpDef& def) {
   if (def.random || def.writes >= 0) return false;
   // A quantized weight is there to be small: it is dequantized when the model runs.
-  if (def.name.starts_with("quantized_decomposed.dequantize")) return false;
+  if (def.name.has(Trait::kExpands)) return false;
   for (std::uint32_t k = 0; k < record.result_count; ++k) {
     const Item& item = run_.items[record.results + k];
     if (item.kind == ItemKind::kList) continue;

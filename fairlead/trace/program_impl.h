@@ -12,14 +12,16 @@
 #include <unordered_map>
 #include <vector>
 
-#include "fairlead/aten/shapes.h"
+#include "fairlead/aten/rules/data_sizes.h"
+#include "fairlead/aten/rules/shapes.h"
 #include "fairlead/base/error.h"
-#include "fairlead/trace/data_sizes.h"
 #include "fairlead/trace/functional.h"
 #include "fairlead/trace/program.h"
 #include "fairlead/trace/roll.h"
 
 namespace fairlead {
+
+[[nodiscard]] bool is_product(Expr e);
 
 class ProgramBuilder {
  public:
@@ -91,10 +93,9 @@ class ProgramBuilder {
   void add_loop(const OpRecord& record);
   Program solve_steps(const LoopSteps& loop, Expr number, const std::vector<ValueId>& invariants);
 
-  // A number that nothing explains. The builder goes on as if it were known, so that one error
-  // names them all.
-  void note_unsolved(const std::string& sentence, std::string_view what,
-                     std::vector<std::string> values);
+  // A number that nothing explains, by the cause of the error. The builder goes on as if it were
+  // known, so that one error names them all.
+  void note_unsolved(std::string cause, std::string_view what, std::vector<std::string> values);
 
   // ---- arguments ------------------------------------------------------------------------------
 
@@ -114,7 +115,7 @@ class ProgramBuilder {
   // What node `id` of run `r` is; null where it has no expression.
   Expr carried(std::size_t r, CarryId id);
   Expr translate(std::size_t r, const Carry& node);
-  Expr shape_at(RunValue v, int axis);
+  Expr shape_at(std::size_t r, RunValue v, int axis);
   // Expressions of the numbers that led to the operator at hand, in run `r`.
   void add_call_numbers(std::size_t r);
   // What the number at an argument was computed from; null where it forgot.
@@ -124,6 +125,8 @@ class ProgramBuilder {
   using Fits = std::function<bool(Expr)>;  // whether it has the values that were seen
   using Matches = std::function<bool(std::size_t, const Carry&)>;  // of a run
   Expr unified(const std::vector<CarryId>& ids, const Fits& fits);
+  Expr unified(const std::vector<Expr>& by_run, const Fits& fits);
+  Expr written(std::uint32_t offset, const std::vector<std::int64_t>& observed, const Fits& fits);
   Expr of_some(const std::vector<Expr>& by_run, const Fits& fits);
   // Number `place` where that matches.
   Expr called(const Matches& matches, const Fits& fits, int place = -1);
@@ -132,15 +135,17 @@ class ProgramBuilder {
   void follow_ways();
   Expr by_question(const ProgramGuard& asked, const std::vector<Expr>& by_run,
                    const std::vector<std::size_t>& runs);
-  Expr by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs,
-              std::size_t at);
+  Expr by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs, std::size_t at,
+              const std::vector<ProgramGuard>& before);
   void require_seen(const std::vector<std::size_t>& runs, std::size_t at,
                     const std::vector<ProgramGuard>& before);
   void note_thin(Expr e, const std::vector<std::size_t>& runs);
   bool is_of_values(const ProgramGuard& guard);
   Expr either(const ProgramGuard& asked, Expr a, Expr b);
   void add_rival(Expr chosen, Expr other);
-  void add_choices(Expr found, const std::vector<Expr>& by_run, const Fits& fits);
+  void add_choices(Expr found, const std::vector<Expr>& by_run,
+                   const std::vector<std::size_t>& runs, const std::vector<ProgramGuard>& before);
+  int choices_ = 0;  // that were added
   Expr remembered_real(std::uint32_t at, const std::vector<double>& observed);
   [[nodiscard]] bool explains(Expr e, const std::vector<std::int64_t>& observed);
   void find_read_uses();
@@ -149,6 +154,7 @@ class ProgramBuilder {
     return request_.recorded.empty() ? *request_.runs[r] : *request_.recorded[r];
   }
   [[nodiscard]] bool forgot() const;
+  void note_unseen(Expr number, const std::set<Expr>& seen);
   void add_guards();
 
   // ---- constants ------------------------------------------------------------------------------

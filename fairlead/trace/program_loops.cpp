@@ -109,7 +109,7 @@ void ProgramBuilder::add_loop(const OpRecord& record) {
   std::uint32_t at = record.items;
   const LoopSteps& loop = request_.rolled->loops[static_cast<std::size_t>(run_.items[at++].i)];
   Node node;
-  node.op = kLoopOp;
+  node.op = Op::fairlead_loop;
   node.module = graph().keep(vocabulary_.strings[record.module]);
   node.source = graph().keep(vocabulary_.strings[record.source]);
   Arg steps;

@@ -36,6 +36,7 @@ void ProgramBuilder::read_number(const Node& node, const std::vector<T>& seen,
   if constexpr (std::is_same_v<T, std::int64_t>) {
     if (!tainted_args()) {
       if (const Solution found = solver_.solve(seen, hints_); found.found()) {
+        if (!is_product(found.expr)) note_fitted(found.expr, "a number that was read");
         reads_[place] = found.expr;
         return;
       }
@@ -76,7 +77,8 @@ void ProgramBuilder::read_flag(const Node& node, const std::vector<std::int64_t>
   program_.assumptions.push_back({"read",
                                   std::string("read ") + (seen[0] != 0 ? "True" : "False") +
                                       " from a tensor in every run and may go by it",
-                                  std::string(node.module), std::string(node.source)});
+                                  std::string(node.module), std::string(node.source),
+                                  seen[0] != 0});
   if (request_.nested || request_.rolled != nullptr || node.args.empty() ||
       node.args[0].kind != ArgKind::kValue) {
     return;

@@ -52,7 +52,7 @@ std::optional<Rolled> roll(const Vocabulary& vocabulary, std::span<const Run* co
           loop.number_of.push_back(static_cast<std::int64_t>(step));
         }
       }
-      rolled.runs.push_back(write_main(views[r], r, rolling));
+      rolled.runs.push_back(write_main(views[r], r, rolling, rolled.values.emplace_back()));
     }
     if (!one_program(rolled.runs)) return std::nullopt;
     for (const LoopSteps& loop : rolled.loops) {

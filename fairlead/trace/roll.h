@@ -10,14 +10,13 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "fairlead/trace/loops.h"
 #include "fairlead/trace/run.h"
 
 namespace fairlead {
-
-inline constexpr std::string_view kLoopOp = "fairlead.loop";
 
 // The steps of one loop, in all runs: aligned runs themselves. Their inputs are the invariants,
 // then what is carried; their outputs what is carried on, then what is collected.
@@ -29,11 +28,13 @@ struct LoopSteps {
   std::size_t carried = 0;
 };
 
-// The operator of loop k is kLoopOp(k, number of steps, [invariants], [carried]) with what was
-// carried last and the collected values (steps first) as results.
+// The operator of loop k is fairlead.loop(k, number of steps, [invariants], [carried]) with what
+// was carried last and the collected values (steps first) as results.
 struct Rolled {
   Vocabulary vocabulary;
   std::vector<Run> runs;
+  // By run: values of the run as it was recorded -> its own, for those outside of loops.
+  std::vector<std::unordered_map<RunValue, RunValue>> values;
   std::vector<LoopSteps> loops;
   // Operators of the first run that read lists of numbers, as long as a size says, which no loop
   // goes over: what the model does with them is seen, but not that it is by them.

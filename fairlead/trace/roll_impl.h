@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -73,7 +74,9 @@ struct LoopPlan {
   std::vector<Slot> collected;
   std::map<Slot, std::int64_t> grown;  // what differs in size from step to step, and is joined
                                        // along this dim: step by step, it is carried
-  std::set<Slot> last;                 // what is read behind the loop as the last step made it
+  // By run, then step: how long what the steps before made is along that dim, joined.
+  std::map<Slot, std::vector<std::vector<std::int64_t>>> grown_before;
+  std::set<Slot> last;  // what is read behind the loop as the last step made it
 };
 
 template <typename T>
@@ -95,7 +98,8 @@ class RunView {
         vocabulary_(vocabulary),
         places_(run.ops.size()),
         first_use_(run.values.size(), kMain),
-        last_use_(run.values.size(), 0) {
+        last_use_(run.values.size(), 0),
+        result_number_(run.values.size(), kMain) {
     for (std::size_t k = 0; k < loops.size(); ++k) {
       for (std::size_t step = 0; step < loops[k].counts[number]; ++step) {
         for (std::size_t offset = 0; offset < loops[k].period; ++offset) {
@@ -111,7 +115,16 @@ class RunView {
         first_use_[item.i] = std::min(first_use_[item.i], op);
         last_use_[item.i] = op;
       }
+      for (std::uint32_t k = record.result_count; k-- > 0;) {
+        const Item& item = run.items[record.results + k];
+        if (item.kind != ItemKind::kTensor) continue;
+        if (run.values[item.i].producer == static_cast<std::int32_t>(op)) {
+          result_number_[item.i] = k;
+        }
+      }
       const OpDef& def = vocabulary.ops[record.op];
+      if (def.name == Op::fairlead_tolist) find_entries(op);
+      if (def.name == Op::split_with_sizes) find_parts(op);
       for (int k = 0; k < def.written_count; ++k) {
         const RunValue v = argument(op, def.writes < 0 ? -1 : def.writes + k);
         if (v != kNoRunValue) written_.insert(root(v));
@@ -131,12 +144,8 @@ class RunView {
   }
   // Which result of its operator v is.
   [[nodiscard]] std::size_t result_number(RunValue v) const {
-    const OpRecord& record = run.ops[static_cast<std::size_t>(run.values[v].producer)];
-    for (std::uint32_t k = 0; k < record.result_count; ++k) {
-      const Item& item = run.items[record.results + k];
-      if (item.kind == ItemKind::kTensor && item.i == v) return k;
-    }
-    throw NotRolled{};
+    if (result_number_[v] == kMain) throw NotRolled{};
+    return result_number_[v];
   }
   [[nodiscard]] Slot slot(RunValue v) const { return {made_at(v).offset, result_number(v)}; }
   // A tensor that Python made and only this step reads.
@@ -191,8 +200,7 @@ class RunView {
   // Whether an operator joins the list that is its first argument along the dim that is its last.
   [[nodiscard]] bool joins(std::size_t op) const {
     const OpRecord& record = run.ops[op];
-    const std::string& name = def(op).name;
-    return (name == "aten.cat.default" || name == "aten.stack.default") &&
+    return def(op).name.has(Trait::kJoins) &&
            run.items[record.items + record.item_count - 1].kind == ItemKind::kInt;
   }
   // What the list that operator `op` joins is, from item `k` on, of `left` that remain, if it is
@@ -211,9 +219,9 @@ class RunView {
     if (run.values[first].producer < 0 || made_at(first).loop != kMain) return {};
     Parts parts;
     parts.op = static_cast<std::size_t>(run.values[first].producer);
-    const std::string& name = def(parts.op).name;
-    parts.unbound = name == "aten.unbind.int";
-    if (!parts.unbound && !name.starts_with("aten.split")) return {};
+    const OpName& name = def(parts.op).name;
+    if (!name.has(Trait::kTakesApart)) return {};
+    parts.unbound = name == Op::unbind_int;
     const OpRecord& record = run.ops[parts.op];
     const std::int64_t count = run.items[record.results].i;
     if (run.items[record.results].kind != ItemKind::kList || count > left) return {};
@@ -227,18 +235,57 @@ class RunView {
     parts.dim = dim.i < 0 ? dim.i + run.values[parts.of].rank : dim.i;
     return parts;
   }
-  // The numbers of entry `entry` of the list that an operator gave.
+  // The numbers of entry `entry` of the list that tolist gave.
   [[nodiscard]] std::vector<Item> entry(std::size_t op, std::size_t entry) const {
-    std::uint32_t at = run.ops[op].results + 1;
-    for (std::size_t k = 0; k < entry; ++k) at = skip(at);
-    const std::uint32_t end = skip(at);
+    const std::vector<std::uint32_t>& begins = entries_.at(op);
+    if (entry + 1 >= begins.size()) throw NotRolled{};
+    std::uint32_t at = begins[entry];
     if (run.items[at].kind == ItemKind::kList) ++at;
-    return {run.items.begin() + at, run.items.begin() + end};
+    return {run.items.begin() + at, run.items.begin() + begins[entry + 1]};
   }
+  // Where part `part` of split_with_sizes begins, or, of a list that tolist gave, what the entries
+  // before it are together.
+  [[nodiscard]] std::int64_t begin_of(std::size_t op, std::size_t part) const {
+    const auto it = begins_.find(op);
+    if (it == begins_.end() || part >= it->second.size()) throw NotRolled{};
+    return it->second[part];
+  }
+  // How many items were looked at to find arguments and entries.
+  [[nodiscard]] std::size_t looked_at() const { return looked_at_; }
   [[nodiscard]] const OpDef& def(std::size_t op) const { return vocabulary_.ops[run.ops[op].op]; }
 
  private:
+  // Of a list of numbers, or of lists of them: the first of each counts.
+  void find_entries(std::size_t op) {
+    const OpRecord& record = run.ops[op];
+    if (record.result_count == 0 || run.items[record.results].kind != ItemKind::kList) return;
+    std::vector<std::uint32_t>& places = entries_[op];
+    std::vector<std::int64_t>& sums = begins_[op];
+    std::uint32_t at = record.results + 1;
+    std::int64_t sum = 0;
+    for (std::int64_t k = 0; k < run.items[record.results].i; ++k) {
+      places.push_back(at);
+      sums.push_back(sum);
+      const std::uint32_t end = skip(at);
+      if (run.items[at].kind == ItemKind::kList) ++at;
+      if (at < end && run.items[at].kind == ItemKind::kInt) sum += run.items[at].i;
+      at = end;
+    }
+    places.push_back(at);
+  }
+  // split_with_sizes(self, sizes, dim)
+  void find_parts(std::size_t op) {
+    const OpRecord& record = run.ops[op];
+    if (record.item_count < 2 || run.items[record.items + 1].kind != ItemKind::kList) return;
+    std::vector<std::int64_t>& sums = begins_[op];
+    std::int64_t sum = 0;
+    for (std::int64_t k = 0; k < run.items[record.items + 1].i; ++k) {
+      sums.push_back(sum);
+      sum += run.items[record.items + 2 + static_cast<std::uint32_t>(k)].i;
+    }
+  }
   [[nodiscard]] std::uint32_t skip(std::uint32_t at) const {
+    ++looked_at_;
     const Item& item = run.items[at++];
     if (item.kind == ItemKind::kList) {
       for (std::int64_t k = 0; k < item.i; ++k) at = skip(at);
@@ -249,6 +296,10 @@ class RunView {
   const Vocabulary& vocabulary_;
   std::vector<Place> places_;
   std::vector<std::size_t> first_use_, last_use_;
+  std::vector<std::size_t> result_number_;  // by value: which result of its operator it is
+  std::unordered_map<std::size_t, std::vector<std::uint32_t>> entries_;  // by operator: tolist
+  std::unordered_map<std::size_t, std::vector<std::int64_t>> begins_;    // of entries or parts
+  mutable std::size_t looked_at_ = 0;
   std::set<RunValue> written_;
 };
 
@@ -277,7 +328,8 @@ struct Rolling {
   const Added& added;
 };
 // Run `number` with each loop as one operator; throws NotRolled.
-[[nodiscard]] Run write_main(const RunView& view, std::size_t number, const Rolling& rolling);
+[[nodiscard]] Run write_main(const RunView& view, std::size_t number, const Rolling& rolling,
+                             std::unordered_map<RunValue, RunValue>& values);
 // Step `step` of its loop k.
 [[nodiscard]] Run write_step(const RunView& view, std::size_t number, const Rolling& rolling,
                              std::size_t k, std::size_t step);

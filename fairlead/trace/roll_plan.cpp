@@ -13,6 +13,7 @@ class Planner {
     find_read_lists();
     for (std::size_t k = 0; k < loops_.size(); ++k) plan_body(k);
     for (const RunView& view : views_) find_escapes(view);
+    for (std::size_t k = 0; k < loops_.size(); ++k) add_up_grown(k);
     for (std::size_t k = 0; k < loops_.size(); ++k) {
       for (const RunView& view : views_) check_writes(k, view);
     }
@@ -113,10 +114,10 @@ class Planner {
         const std::int32_t producer = view.run.values[s.v].producer;
         if (producer < 0 || found.of.empty()) throw NotRolled{};
         const auto op = static_cast<std::size_t>(producer);
-        const std::string& name = view.def(op).name;
-        const bool split = name == "aten.split_with_sizes.default";
+        const OpName& name = view.def(op).name;
+        const bool split = name == Op::split_with_sizes;
         // A list comes first among the results.
-        if ((!split && name != "aten.unbind.int") || view.result_number(s.v) != s.step + 1) {
+        if ((!split && name != Op::unbind_int) || view.result_number(s.v) != s.step + 1) {
           throw NotRolled{};
         }
         now.of[s.run] = view.argument(op, 0);
@@ -152,7 +153,7 @@ class Planner {
       if (mains[r].size() != mains[0].size()) throw NotRolled{};
     }
     for (std::size_t m = 0; m < mains[0].size(); ++m) {
-      if (views_[0].def(mains[0][m]).name != "fairlead.tolist") continue;
+      if (views_[0].def(mains[0][m]).name != Op::fairlead_tolist) continue;
       ReadList list;
       std::vector<std::size_t> counts;
       for (std::size_t r = 0; r < views_.size(); ++r) {
@@ -239,23 +240,49 @@ class Planner {
     }
     const OpRecord& record = view.run.ops[op];
     const Item& item = view.run.items[record.items + record.item_count - 1];
-    if (view.def(op).name != "aten.cat.default" || item.kind != ItemKind::kInt) throw NotRolled{};
+    if (view.def(op).name != Op::cat || item.kind != ItemKind::kInt) throw NotRolled{};
     const std::int64_t dim = item.i < 0 ? item.i + view.run.values[v].rank : item.i;
     if (plans_[k].grown.try_emplace(slot, dim).first->second != dim) throw NotRolled{};
+  }
+
+  // What grows has the same size along other dims in every step.
+  void add_up_grown(std::size_t k) {
+    LoopPlan& plan = plans_[k];
+    for (const auto& [slot, dim] : plan.grown) {
+      auto& by_run = plan.grown_before[slot];
+      for (std::size_t r = 0; r < views_.size(); ++r) {
+        const Run& run = views_[r].run;
+        const RunValue first = made(k, r, 0, slot);
+        std::vector<std::int64_t>& before = by_run.emplace_back(1, 0);
+        for (std::size_t step = 0; step < loops_[k].counts[r]; ++step) {
+          const RunValue v = made(k, r, step, slot);
+          for (int axis = 0; axis < run.values[v].rank; ++axis) {
+            if (axis != dim && run.dim(v, axis) != run.dim(first, axis)) throw NotRolled{};
+          }
+          before.push_back(before.back() + run.dim(v, static_cast<int>(dim)));
+        }
+      }
+    }
+  }
+
+  // What run `r` made in a slot of a step.
+  [[nodiscard]] RunValue made(std::size_t k, std::size_t r, std::size_t step,
+                              const Slot& slot) const {
+    const Run& run = views_[r].run;
+    const OpRecord& record = run.ops[loops_[k].starts[r] + step * loops_[k].period + slot.first];
+    return static_cast<RunValue>(
+        run.items[record.results + static_cast<std::uint32_t>(slot.second)].i);
   }
 
   // Whether what is made in a slot differs in size from step to step.
   [[nodiscard]] bool grows(std::size_t k, const Slot& slot) const {
     for (std::size_t r = 0; r < views_.size(); ++r) {
       const Run& run = views_[r].run;
-      std::vector<RunValue> made;
-      for (std::size_t step = 0; step < loops_[k].counts[r]; ++step) {
-        const OpRecord& record =
-            run.ops[loops_[k].starts[r] + step * loops_[k].period + slot.first];
-        made.push_back(static_cast<RunValue>(
-            run.items[record.results + static_cast<std::uint32_t>(slot.second)].i));
-        for (int axis = 0; axis < run.values[made[0]].rank; ++axis) {
-          if (run.dim(made[0], axis) != run.dim(made.back(), axis)) return true;
+      const RunValue first = made(k, r, 0, slot);
+      for (std::size_t step = 1; step < loops_[k].counts[r]; ++step) {
+        const RunValue v = made(k, r, step, slot);
+        for (int axis = 0; axis < run.values[first].rank; ++axis) {
+          if (run.dim(first, axis) != run.dim(v, axis)) return true;
         }
       }
     }

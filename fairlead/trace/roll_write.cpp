@@ -8,23 +8,23 @@
 namespace fairlead::rolling {
 
 Added add_operators(Vocabulary& vocabulary) {
-  const auto add = [&](std::string_view name, std::vector<std::string> params) {
+  const auto add = [&](Op op, std::vector<std::string> params = {}) {
     OpDef def;
-    def.name = name;
+    def.name = op;
     def.params = std::move(params);
+    for (const Param& param : params_of(*def.name.row())) def.params.emplace_back(param.name);
     vocabulary.ops.push_back(std::move(def));
     return static_cast<std::uint32_t>(vocabulary.ops.size() - 1);
   };
-  return {
-      add(kLoopOp, {"loop", "steps", "invariants", "carried"}),
-      add("aten.select.int", {"self", "dim", "index"}),
-      add("aten.slice.Tensor", {"self", "dim", "start", "end", "step"}),
-      add("aten.permute.default", {"self", "dims"}),
-      add("aten.reshape.default", {"self", "shape"}),
-      add("aten.cat.default", {"tensors", "dim"}),
-      add("aten.full.default", {"size", "fill_value", "dtype", "layout", "device", "pin_memory"}),
-      add("aten.cumsum.default", {"self", "dim", "dtype"}),
-      add("aten.sub.Tensor", {"self", "other", "alpha"})};
+  return {add(Op::fairlead_loop, {"loop", "steps", "invariants", "carried"}),
+          add(Op::select_int),
+          add(Op::slice_Tensor),
+          add(Op::permute),
+          add(Op::reshape),
+          add(Op::cat),
+          add(Op::full),
+          add(Op::cumsum),
+          add(Op::sub_Tensor)};
 }
 
 namespace {
@@ -163,7 +163,7 @@ class RunRoller {
         collected_(loops_.size()) {}
 
   // The run with each loop as one operator.
-  Run main() {
+  Run main(std::unordered_map<RunValue, RunValue>& values) {
     find_read_alone();
     for (const RunValue v : run_.inputs) (void)writer_.input(v);
     for (std::size_t op = 0; op < run_.ops.size();) {
@@ -177,6 +177,7 @@ class RunRoller {
       ++op;
     }
     for (const RunValue v : run_.outputs) writer_.made.outputs.push_back(read(v));
+    values = std::move(writer_.number);
     return std::move(writer_.made);
   }
 
@@ -215,9 +216,7 @@ class RunRoller {
       const ReadList& each = plan.reads[plan.offsets[i]];
       Item begin;
       begin.kind = ItemKind::kInt;
-      for (std::size_t before = 0; before < step; ++before) {
-        begin.i += view_.entry(each.ops[number_], before)[0].i;
-      }
+      begin.i = view_.begin_of(each.ops[number_], step);
       read_entry(writer, here, offsets[i], each, step, {begin});
     }
     // The same value may be an input twice, or be read by its old number: uses say which is meant.
@@ -331,17 +330,8 @@ class RunRoller {
     const RunValue like = made(k, 0, slot);
     std::vector<std::int64_t> sizes;
     for (int axis = 0; axis < run_.values[like].rank; ++axis) {
-      sizes.push_back(axis == dim ? 0 : run_.dim(like, axis));
-    }
-    for (std::size_t before = 0; before < step; ++before) {
-      const RunValue v = made(k, before, slot);
-      for (int axis = 0; axis < run_.values[v].rank; ++axis) {
-        if (axis == dim) {
-          sizes[static_cast<std::size_t>(axis)] += run_.dim(v, axis);
-        } else if (run_.dim(v, axis) != sizes[static_cast<std::size_t>(axis)]) {
-          throw NotRolled{};
-        }
-      }
+      sizes.push_back(axis == dim ? plans_[k].grown_before.at(slot)[number_][step]
+                                  : run_.dim(like, axis));
     }
     return sizes;
   }
@@ -391,10 +381,7 @@ class RunRoller {
   RunValue part_of(Writer& writer, const OpRecord& here, RunValue of, const Taken& each,
                    std::size_t step, RunValue like) const {
     const std::uint32_t sizes = run_.ops[each.splits[number_]].items + 2;
-    std::int64_t begin = 0;
-    for (std::size_t before = 0; before < step; ++before) {
-      begin += run_.items[sizes + static_cast<std::uint32_t>(before)].i;
-    }
+    const std::int64_t begin = view_.begin_of(each.splits[number_], step);
     const std::int64_t size = run_.items[sizes + static_cast<std::uint32_t>(step)].i;
     writer.begin(added_.slice, here);
     writer.add(ItemKind::kTensor, of);
@@ -408,8 +395,7 @@ class RunRoller {
 
   // Whether an operator only takes a tensor apart whose parts are joined again, or taken by loops.
   [[nodiscard]] bool is_taken_apart(std::size_t op) const {
-    const std::string& name = view_.def(op).name;
-    if (name != "aten.unbind.int" && !name.starts_with("aten.split")) return false;
+    if (!view_.def(op).name.has(Trait::kTakesApart)) return false;
     const OpRecord& record = run_.ops[op];
     for (std::uint32_t k = 0; k < record.result_count; ++k) {
       const Item& item = run_.items[record.results + k];
@@ -548,7 +534,7 @@ class RunRoller {
 
   void add_operator(std::size_t op) {
     const OpRecord& record = run_.ops[op];
-    const std::string& name = view_.def(op).name;
+    const OpName& name = view_.def(op).name;
     // Lists of what steps made: first they are joined, then the operator is written.
     std::vector<std::pair<std::uint32_t, std::size_t>> joined;  // item, how many
     std::unordered_map<std::uint32_t, RunValue> joins;
@@ -564,7 +550,7 @@ class RunRoller {
       const std::int64_t dim = run_.items[record.items + record.item_count - 1].i;
       const int rank = run_.values[v].rank;
       if (apart && !parts.unbound) {
-        if (name != "aten.cat.default" || (dim < 0 ? dim + rank : dim) != parts.dim) {
+        if (name != Op::cat || (dim < 0 ? dim + rank : dim) != parts.dim) {
           throw NotRolled{};
         }
         joins.emplace(k, read(parts.of));
@@ -573,7 +559,7 @@ class RunRoller {
       }
       const RunValue whole =
           apart ? in_front(record, parts) : collected(view_.made_at(v).loop, view_.slot(v));
-      if (name == "aten.stack.default") {
+      if (name == Op::stack) {
         if (static_cast<std::int64_t>(count) != run_.items[record.items].i) throw NotRolled{};
         add_stack(record, whole, dim);
         stacked = true;
@@ -680,8 +666,9 @@ class RunRoller {
 
 }  // namespace
 
-Run write_main(const RunView& view, std::size_t number, const Rolling& rolling) {
-  return RunRoller(view, number, rolling).main();
+Run write_main(const RunView& view, std::size_t number, const Rolling& rolling,
+               std::unordered_map<RunValue, RunValue>& values) {
+  return RunRoller(view, number, rolling).main(values);
 }
 
 Run write_step(const RunView& view, std::size_t number, const Rolling& rolling, std::size_t k,

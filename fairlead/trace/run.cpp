@@ -15,7 +15,7 @@ std::uint32_t Vocabulary::intern(std::string_view text) {
 std::string describe(const Vocabulary& vocabulary, const Run& run, std::size_t op) {
   if (op >= run.ops.size()) return "the end of the run";
   const OpRecord& record = run.ops[op];
-  std::string text = vocabulary.ops[record.op].name;
+  std::string text = vocabulary.ops[record.op].name.str();
   if (record.module != 0) text += " in " + vocabulary.strings[record.module];
   if (record.source != 0) text += " at " + vocabulary.strings[record.source];
   return text;

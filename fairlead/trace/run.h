@@ -13,6 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "fairlead/aten/operators.h"
 #include "fairlead/base/dtype.h"
 #include "fairlead/trace/carried.h"
 
@@ -41,16 +42,9 @@ struct Item {
   };
 };
 
-// How an operator's results relate to the storage of its arguments.
-enum class Alias : std::uint8_t {
-  kNever,     // fresh storage
-  kView,      // a view of its first tensor argument
-  kObserved,  // now a view, now a copy (reshape, contiguous, to): what the recording saw counts
-};
-
 struct OpDef {
-  std::string name;                 // "aten.add_.Tensor"
-  std::string functional;           // "aten.add.Tensor" where it writes; empty otherwise
+  OpName name;                      // "aten.add_.Tensor"
+  OpName functional;                // "aten.add.Tensor" where it writes; empty otherwise
   std::vector<std::string> params;  // schema order
   int writes = -1;                  // position of the first argument written in place
   int written_count = 1;       // two of torch.max(x, 1, out=(values, indices)); -1: not returned

@@ -35,6 +35,10 @@ _LAZY = {
     "ExportResult": "fairlead.experiment.result",
     "Generator": "fairlead.runtime",
     "InputObserver": "fairlead.observer",
+    "Int4": "fairlead.quantize",
+    "Int8": "fairlead.quantize",
+    "Keep": "fairlead.quantize",
+    "OnnxRuntime": "fairlead.options",
     "export": "fairlead.api",
     "export_checkpoint": "fairlead.checkpoint.export",
     "observe": "fairlead.observer",
@@ -111,7 +115,7 @@ def _report(self: FairleadError, path: Any) -> str:
     return report_failure(self, path)
 
 
-FairleadError.report = _report
+FairleadError.report = _report  # type: ignore[method-assign]  # it is made in C++, and writes no pages
 
 
 def __getattr__(name: str) -> Any:

@@ -11,8 +11,9 @@ from fairlead.base.alone import alone
 from fairlead.experiment.job import Job
 from fairlead.experiment.progress import Progress
 from fairlead.experiment.result import ExportResult
-from fairlead.options import DEFAULT_OPSET, Options
+from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options
 from fairlead.programs.export import check_tracer, is_program
+from fairlead.quantize import Blocks
 from fairlead.record.control_flow import ControlFlow
 from fairlead.targets.onnx import OnnxExport
 
@@ -20,7 +21,7 @@ from fairlead.targets.onnx import OnnxExport
 def export(
     model: Any,
     inputs: Any = None,
-    path: str | os.PathLike | None = None,
+    path: str | os.PathLike[str] | None = None,
     *,
     tracer: str = "observe",
     dynamic_shapes: Any = None,
@@ -36,6 +37,9 @@ def export(
     optimize: bool = True,
     notes: Sequence[str] = (),
     shared_weights: _core.SharedWeights | None = None,
+    runtime: str = "onnxruntime-cpu",
+    target: OnnxRuntime | None = None,
+    quantize: Blocks | None = None,
     progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:
     """Exports a PyTorch module with every dimension dynamic that the model lets vary: to ONNX, or by the suffix of the
@@ -61,6 +65,12 @@ def export(
     optimize: simplify and fuse the program before it is lowered.
     notes: sentences for the contract, about what was done to the model before.
     shared_weights: what files written before in the same folder hold; this one refers to them, and adds its own.
+    runtime: what will execute the file. "onnxruntime-cpu" computes in another type where its kernels lack one (bfloat16
+        in float32) and avoids what they do wrong; "portable" keeps every type that the ONNX standard has and takes its
+        word, for other providers: with verify=False where the installed ONNX Runtime cannot run it.
+    target: fairlead.OnnxRuntime() writes a file for it alone, with operators that only it has (docs/fast_files.md).
+    quantize: fairlead.Int4() or fairlead.Int8() stores the weights of linear layers so; the file of floats is verified,
+        and the quantised one measured against it.
     progress: True prints the stages, a function is called with each.
 
     >>> result = fairlead.export(model, {"input_ids": ids}, "model.onnx")
@@ -70,14 +80,15 @@ def export(
         dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names, opset=opset,
         external_data=external_data, verify=verify, strict=strict, tolerance=tolerance, allow_random=allow_random,
         max_size=max_size, optimize=optimize, notes=notes, shared_weights=shared_weights,
+        runtime=runtime, fused_for=target, quantize=quantize,
     )  # fmt: skip
     return export_with(options, model, inputs, path, tracer, progress)
 
 
 @alone
 def export_with(
-    options: Options, model: Any, inputs: Any = None, path: str | os.PathLike | None = None, tracer: str = "observe",
-    progress: bool | Callable[[str], None] = False,
+    options: Options, model: Any, inputs: Any = None, path: str | os.PathLike[str] | None = None,
+    tracer: str = "observe", progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:  # fmt: skip
     """fairlead.export with its options in one object."""
     show = (
@@ -87,17 +98,25 @@ def export_with(
     model = getattr(model, "_orig_mod", model)  # what torch.compile was given
     if is_program(model, inputs, path):
         return OnnxExport(model, None, inputs if path is None else path, options, Progress(show)).run_program(None)
-    target = target_of(path)
+    target: Any = target_of(path)
+    for name, given in (("target", options.fused_for), ("quantize", options.quantize)):
+        if target is not OnnxExport and given is not None:
+            raise _core.InvalidInput(
+                f"[export] Expected a path that ends in .onnx with {name}, got {str(path)!r}. Leave {name} out."
+            )
+    result: ExportResult
     if target is not OnnxExport and tracer == "torch.export":  # the program itself is what is asked for
-        return target(model, inputs, path, options, Progress(show), method="torch.export").run()
-    job = target(model, inputs, path, options, Progress(show))
+        result = target(model, inputs, path, options, Progress(show), method="torch.export").run()
+        return result
     if tracer == "torch.export":
-        return job.run_program(model)
+        return OnnxExport(model, inputs, path, options, Progress(show)).run_program(model)
     try:
-        return job.run()
+        result = target(model, inputs, path, options, Progress(show)).run()
+        return result
     except ControlFlow:  # torch.cond and its like, which the other tracer keeps
         if target is not OnnxExport:
-            return target(model, inputs, path, options, Progress(show), method="torch.export").run()
+            result = target(model, inputs, path, options, Progress(show), method="torch.export").run()
+            return result
         try:
             return OnnxExport(model, inputs, path, options, Progress(show)).run_program(model)
         except _core.Unsupported:

@@ -20,7 +20,7 @@ def operator_name(operator: Any) -> str:
     return ".".join(parts)
 
 
-def register_lowering(operator: Any) -> Callable:
+def register_lowering(operator: Any) -> Callable[..., Any]:
     """Registers the decorated function as the lowering of an operator, for every export that follows.
 
     The function gets a builder: it reads the operator's arguments by position, adds nodes and sets the
@@ -32,7 +32,7 @@ def register_lowering(operator: Any) -> Callable:
     """
     name = operator_name(operator)
 
-    def register(function: Callable) -> Callable:
+    def register(function: Callable[..., Any]) -> Callable[..., Any]:
         _core.register_lowering(name, function)
         return function
 

@@ -10,17 +10,63 @@ from typing import Any
 
 import torch
 
-from fairlead._core import InvalidInput, SharedWeights, Staging, Unsupported, WriteError
+from fairlead._core import InvalidInput, SharedWeights, Staging, StoredRows, Target, Unsupported, WriteError
+from fairlead.quantize import Blocks, check_quantize
 from fairlead.report.sources import note_exported
 
 # What ONNX Runtime 1.31 runs best on CPU: Gelu is an operator, and its fusions know every form below 21.
 DEFAULT_OPSET = 20
 SMALLEST_OPSET = 18
-# ONNX Runtime -> the newest opset it runs. An unknown version is taken for the one before it.
-NEWEST_OPSETS = {(1, 20): 21, (1, 21): 22, (1, 22): 23, (1, 23): 23, (1, 24): 24, (1, 25): 25, (1, 31): 26}
-
 
 PACKED = ("torch.ao.nn.quantized.", "torch.ao.nn.intrinsic.quantized.", "torch.nn.quantized.")
+
+
+CACHES = ("joined", "shared")
+OLDEST_FUSED = 22  # of ONNX Runtime 1.x: before it GroupQueryAttention takes no mask
+
+
+@dataclass(frozen=True)
+class OnnxRuntime:
+    """ONNX Runtime as the only reader of a file: the file has fused operators that nobody else has.
+
+    provider: whose kernels run it; "cpu" is known.
+    version: of what will run it, such as "1.24"; None: what is installed.
+    padding: decoders also take prompts whose rows begin at different positions (padded on the left); without it they
+        stop there, and are faster.
+    cache: of decoders; "joined" makes past and new keys one new tensor in each step, "shared" also takes one buffer for
+        both, as long as the longest text, so that nothing is copied. The Generator and onnxruntime-genai do so then.
+
+    >>> fairlead.export(model, inputs, "model.onnx", target=fairlead.OnnxRuntime())
+    """
+
+    provider: str = "cpu"
+    version: str | None = None
+    padding: bool = False
+    cache: str = "joined"
+
+    def __post_init__(self) -> None:
+        if self.provider != "cpu":
+            raise InvalidInput(
+                f'[OnnxRuntime] Expected the provider "cpu", got {self.provider!r}. Leave the target out for a file '
+                "that other providers run."
+            )
+        if self.cache not in CACHES:
+            raise InvalidInput(f'[OnnxRuntime] Expected the cache "joined" or "shared", got {self.cache!r}.')
+        if self.version is not None and self.number() < OLDEST_FUSED:
+            raise InvalidInput(
+                f"[OnnxRuntime] Expected ONNX Runtime 1.{OLDEST_FUSED} or newer for fused operators, got "
+                f"{self.version!r}. Leave the target out for a file that older ones run."
+            )
+
+    def number(self) -> int:
+        """24 for 1.24; 0 where nothing is known."""
+        if self.version is None:
+            return installed_runtime()
+        major, _, rest = str(self.version).partition(".")
+        minor = rest.partition(".")[0]
+        if major != "1" or not minor.isdigit():
+            raise InvalidInput(f'[OnnxRuntime] Expected a version such as "1.24", or None, got {self.version!r}.')
+        return int(minor)
 
 
 @dataclass(frozen=True)
@@ -41,6 +87,20 @@ class Options:
     optimize: bool = True
     notes: Sequence[str] = ()
     shared_weights: SharedWeights | None = None
+    runtime: str = "onnxruntime-cpu"
+    fused_for: OnnxRuntime | None = None
+    quantize: Blocks | None = None
+    stored: StoredRows | None = None  # of a checkpoint whose weights are kept
+    stored_activations: str = "float32"
+    own_examples: bool = False  # nobody gave the calls: a fused file need not take their sizes
+
+    def target(self, left_out: Sequence[str] = ()) -> Target:
+        """For the core: what is known of the runtime of an ONNX file; fusions without those of kinds left out."""
+        if self.fused_for is None:
+            return Target(self.runtime, installed_runtime(), self.optimize)
+        return Target(
+            self.runtime, self.fused_for.number(), self.optimize, True, self.fused_for.padding, list(left_out)
+        )
 
     def given(self, names: Sequence[str]) -> list[str]:
         """Those of `names` that are not what they are by default."""
@@ -57,6 +117,9 @@ def check_request(model: Any, path: Any, options: Options) -> str:
             f'[export] Expected external_data "auto", "always" or "never", got {options.external_data!r}.'
         )
     check_tolerance(options.tolerance)
+    check_fused(options)
+    check_quantize(options.quantize, options.fused_for is not None, options.opset)
+    options.target()  # refuses a runtime that is not known
     for option in ("input_names", "output_names"):
         check_names(option, getattr(options, option))
     both = set(options.input_names or ()) & set(options.output_names or ())
@@ -64,10 +127,26 @@ def check_request(model: Any, path: Any, options: Options) -> str:
         raise InvalidInput(
             f"[export] Expected different names for inputs and outputs, got {sorted(both)[0]!r} in both. Rename one."
         )
-    path = check_path(path)
+    checked = check_path(path)
     if options.verify:
         check_runtime()
-    return path
+    return checked
+
+
+def check_fused(options: Options) -> None:
+    target = options.fused_for
+    if target is None:
+        return
+    if not isinstance(target, OnnxRuntime):
+        raise InvalidInput(f"[export] Expected target as fairlead.OnnxRuntime(...) or None, got {target!r}.")
+    if options.runtime != "onnxruntime-cpu" or not options.optimize:
+        what = f'runtime="{options.runtime}"' if options.optimize else "optimize=False"
+        raise InvalidInput(f"[export] Expected a fused target alone, got {what} as well. Leave one of them out.")
+    if 0 < target.number() < OLDEST_FUSED:
+        raise InvalidInput(
+            f"[export] Expected ONNX Runtime 1.{OLDEST_FUSED} or newer for fused operators, got 1.{target.number()}. "
+            "Install a newer one, or leave the target out."
+        )
 
 
 def check_model(model: Any) -> None:
@@ -109,12 +188,15 @@ def check_opset(opset: Any) -> None:
 
 def newest_opset() -> int:
     """The newest opset that the installed ONNX Runtime runs; without one, the newest that is known."""
+    return int(Target(version=installed_runtime()).newest_opset)
+
+
+def installed_runtime() -> int:
+    """22 for ONNX Runtime 1.22; 0 where there is none."""
     try:
-        version = tuple(int(part) for part in metadata.version("onnxruntime").split(".")[:2])
-    except (metadata.PackageNotFoundError, ValueError):
-        return max(NEWEST_OPSETS.values())
-    known = [opset for release, opset in NEWEST_OPSETS.items() if release <= version]
-    return known[-1] if known else DEFAULT_OPSET
+        return int(metadata.version("onnxruntime").split(".")[1])
+    except (metadata.PackageNotFoundError, ValueError, IndexError):
+        return 0
 
 
 def check_names(option: str, names: Any) -> None:
@@ -130,12 +212,12 @@ def check_names(option: str, names: Any) -> None:
         raise InvalidInput(f"[export] Expected different {option}, got {twice!r} twice. Rename one.")
 
 
-def check_path(path: Any) -> str:
+def check_path(given: Any) -> str:
     """The path is tried with a folder beside it, as the writer will: a mistake costs no recording then."""
     try:
-        path = os.fsdecode(path)
+        path = os.fsdecode(given)
     except TypeError:
-        raise InvalidInput(f"[export] Expected path as a string or os.PathLike, got {type(path).__name__}.") from None
+        raise InvalidInput(f"[export] Expected path as a string or os.PathLike, got {type(given).__name__}.") from None
     if not path:
         raise WriteError(
             "[export] Could not write '': the path is empty. Give the name of a file, such as 'model.onnx'."

@@ -20,6 +20,8 @@ struct CarrySink {
   virtual std::uint32_t source_line() = 0;
   virtual std::uint32_t module() = 0;
   virtual bool is_tensor(PyObject* object) = 0;
+  // The answer that the model is given: its own, or that of another run (trace/answered.h).
+  virtual bool answer(const Guard& guard) = 0;
   // The node of a dimension of a tensor that the run knows; kNoCarry where it does not.
   virtual CarryId dim(PyObject* tensor, Py_ssize_t axis) = 0;
   std::uint32_t serial = 0;  // of the run: carriers of other runs are plain numbers

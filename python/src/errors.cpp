@@ -54,6 +54,7 @@ nb::list details_of(const Error& e) {
 void raise(PyObject* type, const Error& e) {
   nb::object error = nb::borrow(type)(text(e.what()));
   error.attr("details") = details_of(e);
+  error.attr("cause") = text(e.cause());
   PyErr_SetObject(type, error.ptr());
 }
 
@@ -67,6 +68,8 @@ void init_errors(nb::module_& m) {
   // more.
   nb::handle(base).attr("details") = nb::make_tuple();
   nb::handle(base).attr("facts") = nb::none();
+  // What happened, as part of another sentence (error.h).
+  nb::handle(base).attr("cause") = "";
   for (Class& c : classes) {
     const std::string full = std::string("fairlead.") + c.name;
     c.type = PyErr_NewExceptionWithDoc(full.c_str(), c.doc, base, nullptr);

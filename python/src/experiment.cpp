@@ -16,6 +16,7 @@
 #include "fairlead/experiment/fields.h"
 #include "fairlead/experiment/lab.h"
 #include "fairlead/experiment/transcript.h"
+#include "shared_rows.h"
 
 namespace fairlead::python {
 
@@ -57,6 +58,10 @@ void bind_field(nb::class_<T>& cls, const Field<T, M>& f) {
           (t.*member).clear();
           for (const std::string& name : names) (t.*member).push_back(named<Role>(name));
         });
+  } else if constexpr (std::is_same_v<M, Sizes>) {
+    cls.def_prop_rw(
+        f.name, [member](const T& t) { return as_tuples(t.*member); },
+        [member](T& t, Sizes sizes) { t.*member = std::move(sizes); });
   } else {
     cls.def_rw(f.name, member);
   }

@@ -1,7 +1,9 @@
 // Bindings of the way from recorded runs to a written model.
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/filesystem.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
@@ -15,18 +17,21 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/experiment/guards.h"
-#include "fairlead/graph/join.h"
 #include "fairlead/onnx/lowering.h"
+#include "fairlead/onnx/shared_cache.h"
 #include "fairlead/onnx/shared_weights.h"
 #include "fairlead/onnx/weights.h"
 #include "fairlead/onnx/writer.h"
 #include "fairlead/passes/dead_code.h"
 #include "fairlead/passes/passes.h"
 #include "fairlead/passes/precision.h"
-#include "fairlead/probe/names.h"
+#include "fairlead/quant/keep.h"
+#include "fairlead/quant/quantize.h"
+#include "fairlead/trace/join_programs.h"
 #include "fairlead/trace/program.h"
 #include "program.h"
 #include "recorder.h"
+#include "shared_rows.h"
 
 namespace fairlead::python {
 
@@ -36,6 +41,7 @@ namespace {
 
 struct ModelHandle {
   onnx::Model model;
+  FusionLog fusions = {};
 };
 
 // Programs share pools of expressions, which grow where one is lowered or joined: one thread at a
@@ -94,7 +100,7 @@ AskAlone asker(nb::handle ask) {
       }
     }
     std::vector<std::vector<std::vector<std::int64_t>>> answers;
-    for (nb::handle answer : nb::object(ask(node.op, calls))) {
+    for (nb::handle answer : nb::object(ask(node.op.str(), calls))) {
       answers.emplace_back();
       if (!answer.is_none()) {
         answers.back() = nb::cast<std::vector<std::vector<std::int64_t>>>(answer);
@@ -109,11 +115,14 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
                                      const std::vector<std::vector<std::int64_t>>& symbol_values,
                                      const std::vector<std::string>& input_names,
                                      const std::vector<std::vector<std::string>>& input_shapes,
-                                     const std::vector<std::string>& output_names, bool optimize,
-                                     bool keep_writes, const nb::object& ask) {
+                                     const std::vector<std::string>& output_names, bool keep_writes,
+                                     const nb::object& ask) {
   ProgramRequest request;
   request.vocabulary = &recorder.vocabulary();
   for (const int run : runs) request.runs.push_back(&recorder.run_at(run));
+  request.one_program = std::all_of(runs.begin(), runs.end(), [&](int run) {
+    return recorder.difference(runs.front(), run) == kSameProgram;
+  });
   request.pool = std::make_shared<ExprPool>();
   for (const std::string& name : symbols) (void)request.pool->symbol(name);
   request.symbols = symbol_values;
@@ -128,12 +137,7 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
   nb::gil_scoped_release release;
   const auto lock = alone_with_pools();
   auto handle = std::make_unique<ProgramHandle>(ProgramHandle{build_program(request)});
-  // What nothing needs goes in any case: it may hold operators that have no ONNX form.
-  if (optimize) {
-    run_passes(handle->program.graph);
-  } else {
-    remove_dead_code(handle->program.graph);
-  }
+  remove_dead_code(handle->program.graph);
   return handle;
 }
 
@@ -141,6 +145,8 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
 std::string kind_of(const ExprPool& pool, const ProgramGuard& guard) {
   if (guard.rival) return "rival";
   if (guard.right == nullptr) return "key";
+  // What had both answers in the runs decides numbers alone.
+  if (guard.both) return "size";
   for (const Expr e : {guard.left, guard.right}) {
     for (const SymbolId id : pool.symbols_of(e)) {
       if (pool.symbols()[id].kind != SymbolKind::kSize) return "value";
@@ -164,15 +170,9 @@ std::vector<ValueId> returned(const ProgramHandle& h) {
 }
 
 nb::list shapes(const ProgramHandle& h, const std::vector<ValueId>& values) {
-  nb::list list;
-  for (const ValueId id : values) {
-    nb::list shape;
-    for (const Expr e : h.program.graph.values[id].shape) {
-      shape.append(h.program.graph.pool->to_string(e));
-    }
-    list.append(shape);
-  }
-  return list;
+  std::vector<std::vector<Expr>> rows;
+  for (const ValueId id : values) rows.push_back(h.program.graph.values[id].shape);
+  return shared_rows(rows, [&](Expr e) { return nb::cast(h.program.graph.pool->to_string(e)); });
 }
 
 nb::list ignored_inputs(const ProgramHandle& h) {
@@ -206,44 +206,37 @@ nb::list ignored_inputs(const ProgramHandle& h) {
 
 using BoundsTuple = std::tuple<std::string, std::int64_t, std::int64_t>;  // symbol, min, max
 
-std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset,
+std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset, const Target& target,
                                    const std::vector<BoundsTuple>& bounds,
                                    const std::shared_ptr<onnx::SharedWeights>& shared) {
   nb::gil_scoped_release release;
   const auto lock = alone_with_pools();
   onnx::LowerOptions options;
   options.opset = opset;
+  options.runtime = target.runtime;
   for (const auto& [symbol, min, max] : bounds) options.bounds.push_back({symbol, min, max});
   if (shared) options.stored = [&](const std::byte* begin) { return shared->stored(begin); };
-  auto handle =
-      std::make_unique<ModelHandle>(ModelHandle{onnx::lower_graph(h.program.graph, options)});
+  Graph graph = h.program.graph;  // what a target wants of it is not the program's
+  FusionLog fusions = run_passes(graph, target);
+  auto handle = std::make_unique<ModelHandle>(
+      ModelHandle{onnx::lower_graph(graph, options), std::move(fusions)});
   handle->model.producer_version = FAIRLEAD_VERSION;
   return handle;
 }
 
 using PartTuple = std::pair<const ProgramHandle*, std::vector<BoundsTuple>>;
 
-// Programs of one model as one; each with the bounds of its own symbols.
-std::unique_ptr<ProgramHandle> join_programs(const std::vector<PartTuple>& given) {
+std::unique_ptr<ProgramHandle> join_parts(const std::vector<PartTuple>& given) {
   nb::gil_scoped_release release;
   const auto lock = alone_with_pools();
-  auto handle = std::make_unique<ProgramHandle>();
-  Program& joined = handle->program;
-  std::vector<JoinPart> parts;
-  const auto add_once = [](std::vector<std::string>& list, const std::string& name) {
-    if (std::find(list.begin(), list.end(), name) == list.end()) list.push_back(name);
-  };
+  std::vector<ProgramPart> parts;
   for (const auto& [part, bounds] : given) {
-    const Program& program = part->program;
-    JoinPart& added = parts.emplace_back();
-    added.graph = &program.graph;
+    ProgramPart& added = parts.emplace_back();
+    added.program = &part->program;
     for (const auto& [symbol, min, max] : bounds) added.bounds.push_back({symbol, min, max});
-    joined.assumptions.insert(joined.assumptions.end(), program.assumptions.begin(),
-                              program.assumptions.end());
-    for (const std::string& name : program.written_inputs) add_once(joined.written_inputs, name);
-    joined.ambiguous += program.ambiguous;
   }
-  joined.graph = join(parts, symbol_name);
+  auto handle = std::make_unique<ProgramHandle>();
+  handle->program = join_programs(parts);
   return handle;
 }
 
@@ -253,7 +246,7 @@ std::unique_ptr<ProgramHandle> join_kept(const nb::list& given) {
     parts.emplace_back(nb::cast<const ProgramHandle*>(item[0]),
                        nb::cast<std::vector<BoundsTuple>>(item[1]));
   }
-  auto made = join_programs(parts);
+  auto made = join_parts(parts);
   made->parts = given;
   return made;
 }
@@ -281,7 +274,8 @@ nb::list program_nodes(const ProgramHandle& h) {
   for (std::size_t k = 0; k < nodes.size(); ++k) {
     const Node& node = nodes[k];
     if (node.outputs.empty() || node.outputs[0] == kNoValue || !node.bodies.empty()) continue;
-    rows.append(nb::make_tuple(k, node.op, std::string(node.module), std::string(node.source)));
+    rows.append(
+        nb::make_tuple(k, node.op.str(), std::string(node.module), std::string(node.source)));
   }
   return rows;
 }
@@ -319,6 +313,70 @@ void for_each_node(const onnx::Graph& graph, const Visit& visit) {
   }
 }
 
+// (kind, how often, {why it was refused: how often})
+nb::list fusion_rows(const ModelHandle& h) {
+  nb::list list;
+  for (const FusionRow& row : h.fusions.rows()) {
+    nb::dict refused;
+    for (const auto& [why, count] : row.refused) refused[why.c_str()] = count;
+    list.append(nb::make_tuple(row.kind, row.count, refused));
+  }
+  return list;
+}
+
+std::vector<std::string> fusions_refused_at(const ModelHandle& h,
+                                            const std::map<std::string, std::int64_t>& sizes) {
+  std::vector<std::int64_t> values;
+  for (const Symbol& symbol : h.model.pool->symbols()) {
+    const auto it = sizes.find(symbol.name);
+    values.push_back(it == sizes.end() ? 1 : it->second);
+  }
+  return h.fusions.refused_at(*h.model.pool, values);
+}
+
+// Fields of fairlead.quantize.Quantized.
+nb::dict quantize(ModelHandle& h, int bits, int block, bool symmetric, bool search, bool head,
+                  bool contrib, bool int8_activations, unsigned threads) {
+  quant::Report report;
+  {
+    nb::gil_scoped_release release;
+    quant::Options options;
+    options.format = {bits, block, symmetric, search};
+    options.head = head;
+    options.contrib = contrib;
+    options.int8_activations = int8_activations;
+    options.threads = threads;
+    report = quant::quantize(h.model, options);
+  }
+  nb::dict layers, kept, result;
+  for (const quant::Layer& layer : report.layers) layers[layer.name.c_str()] = layer.error;
+  for (const auto& [name, why] : report.kept) kept[name.c_str()] = why;
+  result["layers"] = layers;
+  result["kept"] = kept;
+  result["bytes_before"] = report.bytes_before;
+  result["bytes_after"] = report.bytes_after;
+  return result;
+}
+
+// Fields of fairlead.quantize.Kept, and whether weights of different formats were put together.
+nb::tuple keep(ModelHandle& h, const quant::StoredRows& stored, bool int8_activations,
+               unsigned threads) {
+  quant::KeptReport report;
+  {
+    nb::gil_scoped_release release;
+    report = quant::keep(h.model, stored, int8_activations, threads);
+  }
+  nb::dict weights, floats, result;
+  for (const auto& [name, format] : report.weights) weights[name.c_str()] = format;
+  for (const auto& [name, why] : report.floats) floats[name.c_str()] = why;
+  result["weights"] = weights;
+  result["floats"] = floats;
+  result["unread"] = report.unread;
+  result["bytes_before"] = report.bytes_before;
+  result["bytes_after"] = report.bytes_after;
+  return nb::make_tuple(result, report.mixed);
+}
+
 nb::dict operators(const ModelHandle& h) {
   std::map<std::string, int> counts;
   for_each_node(h.model.graph, [&](const onnx::Node& node) { ++counts[node.op]; });
@@ -339,30 +397,46 @@ nb::list rows() {
 }  // namespace
 
 void init_export(nb::module_& m) {
+  nb::class_<Target>(m, "Target", "An ONNX file, and what runs it.")
+      .def(
+          "__init__",
+          [](Target* t, const std::string& runtime, int version, bool optimize, bool fuse,
+             bool padding, std::vector<std::string> left_out) {
+            new (t) Target{TargetKind::kOnnx, {parse_provider(runtime), version},
+                           optimize,          fuse,
+                           padding,           std::move(left_out)};
+          },
+          "runtime"_a = "onnxruntime-cpu", "version"_a = 0, "optimize"_a = true, "fuse"_a = false,
+          "padding"_a = false, "left_out"_a = std::vector<std::string>{},
+          "runtime: \"onnxruntime-cpu\" or \"portable\"; version: 22 is ONNX Runtime 1.22, 0 the "
+          "newest that is known; fuse: with operators that only ONNX Runtime has, but for the "
+          "kinds "
+          "in left_out; padding: also for prompts whose rows begin at different positions.")
+      .def_prop_ro("newest_opset", [](const Target& t) { return t.runtime.newest_opset(); });
   auto program =
       nb::class_<ProgramHandle>(m, "Program", "The solved, functional program of a model.");
   init_source(program);
   program
-      .def_prop_ro(
-          "assumptions",
-          [](const ProgramHandle& h) {
-            nb::list list;
-            for (const Assumption& a : h.program.assumptions) {
-              list.append(nb::make_tuple(a.kind, a.what, a.module, a.source));
-            }
-            for_each_node(h.program.graph.nodes, [&](const Node& node) {
-              if (!node.random) return;
-              list.append(nb::make_tuple("random", node.op + " draws random numbers",
-                                         std::string(node.module), std::string(node.source)));
-            });
-            return list;
-          })
+      .def_prop_ro("assumptions",
+                   [](const ProgramHandle& h) {
+                     nb::list list;
+                     for (const Assumption& a : h.program.assumptions) {
+                       list.append(nb::make_tuple(a.kind, a.what, a.module, a.source));
+                     }
+                     for_each_node(h.program.graph.nodes, [&](const Node& node) {
+                       if (!node.random) return;
+                       list.append(nb::make_tuple("random", node.op.str(), std::string(node.module),
+                                                  std::string(node.source)));
+                     });
+                     return list;
+                   })
       .def_prop_ro("guards",
                    [](const ProgramHandle& h) {
                      nb::list list;
                      for (const ProgramGuard& g : h.program.guards) {
-                       list.append(nb::make_tuple(words_of(*h.program.graph.pool, g), g.source,
-                                                  kind_of(*h.program.graph.pool, g)));
+                       const ExprPool& pool = *h.program.graph.pool;
+                       list.append(nb::make_tuple(words_of(pool, g), g.source, kind_of(pool, g),
+                                                  form_of(pool, g)));
                      }
                      return list;
                    })
@@ -393,6 +467,7 @@ void init_export(nb::module_& m) {
       .def_prop_ro("written_inputs",
                    [](const ProgramHandle& h) { return h.program.written_inputs; })
       .def_prop_ro("thin", [](const ProgramHandle& h) { return h.program.thin; })
+      .def_prop_ro("unseen", [](const ProgramHandle& h) { return h.program.unseen; })
       .def_prop_ro("ambiguous", [](const ProgramHandle& h) { return h.program.ambiguous; })
       .def_prop_ro("fragile", [](const ProgramHandle& h) { return h.program.fragile; })
       .def_prop_ro("node_count",
@@ -424,13 +499,17 @@ void init_export(nb::module_& m) {
       .def(
           "text", [](const ProgramHandle& h) { return to_text(h.program.graph); },
           "The program, one line per node.")
-      .def("lower", &lower, "opset"_a, "bounds"_a = std::vector<BoundsTuple>{},
-           "shared"_a.none() = nb::none(), nb::keep_alive<0, 1>());
+      .def("lower", &lower, "opset"_a, "target"_a = Target{},
+           "bounds"_a = std::vector<BoundsTuple>{}, "shared"_a.none() = nb::none(),
+           nb::keep_alive<0, 1>());
   nb::class_<Flip>(m, "Flip", "Sizes at which a guard has another answer.")
       .def_ro("guard", &Flip::guard)
       .def_ro("setting", &Flip::setting)
       .def_ro("symbol", &Flip::symbol)
       .def_ro("bound", &Flip::bound)
+      .def_ro("by_values", &Flip::by_values)
+      .def_ro("spare", &Flip::spare)
+      .def_ro("family", &Flip::family)
       .def_ro("key", &Flip::key);
   nb::class_<ModelHandle>(m, "Model", "An ONNX model in memory.")
       .def_prop_ro("node_count",
@@ -440,6 +519,32 @@ void init_export(nb::module_& m) {
                      return count;
                    })
       .def_prop_ro("operators", &operators)
+      .def_prop_ro("fusions", &fusion_rows,
+                   "What was fused: (kind, how often, why not and how often).")
+      .def_prop_ro(
+          "fusion_requirements",
+          [](const ModelHandle& h) {
+            std::vector<std::pair<std::string, std::string>> rows;
+            for (const FusionRequirement& each : h.fusions.requirements()) {
+              rows.emplace_back(each.kind, each.required.words);
+            }
+            return rows;
+          },
+          "What fused operators ask of sizes: (kind, words).")
+      .def("quantize", &quantize, "bits"_a, "block"_a, "symmetric"_a, "search"_a, "head"_a,
+           "contrib"_a, "int8_activations"_a, "threads"_a,
+           "Stores the weights of linear layers in blocks of integers; says what that loses.")
+      .def(
+          "share_cache",
+          [](ModelHandle& h) {
+            const onnx::SharedCache found = onnx::share_cache(h.model);
+            return std::make_pair(found.layers, found.why);
+          },
+          "Past and present may be the same memory: of how many layers, or why not.")
+      .def("keep", &keep, "stored"_a, "int8_activations"_a, "threads"_a,
+           "Stores weights as the checkpoint does, where it has them.")
+      .def("fusions_refused_at", &fusions_refused_at, "sizes"_a,
+           "Kinds of fusions that do not take these sizes, by symbol.")
       .def("add_metadata",
            [](ModelHandle& h, const std::string& key, const std::string& value) {
              h.model.metadata.emplace_back(key, value);
@@ -467,7 +572,7 @@ void init_export(nb::module_& m) {
       .def("commit", &onnx::StagedModel::commit, nb::call_guard<nb::gil_scoped_release>())
       .def("discard", &onnx::StagedModel::discard, nb::call_guard<nb::gil_scoped_release>());
   m.def("build_program", &build, nb::keep_alive<0, 1>(), "recorder"_a, "runs"_a, "symbols"_a,
-        "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a, "optimize"_a = true,
+        "symbol_values"_a, "input_names"_a, "input_shapes"_a, "output_names"_a,
         "keep_writes"_a = false, "ask"_a = nb::none());
   m.def(
       "join_programs", &join_kept, "parts"_a,

@@ -176,7 +176,7 @@ void lower_in_python(Lowering& b) {
     const nb::object& builder;
     ~Empty() { nb::cast<Builder&>(builder).b = nullptr; }
   } empty{builder};
-  functions().at(b.node().op)(builder);
+  functions().at(b.node().op.str())(builder);
 }
 
 }  // namespace
@@ -188,7 +188,7 @@ void init_lowering(nb::module_& m) {
                    [](const Handle& h) { return std::string(dtype_name(h.b->dtype_of(h.v))); });
   nb::class_<Builder>(m, "Builder",
                       "Builds the ONNX nodes of one operator; see docs/custom_operators.md.")
-      .def_prop_ro("operator", [](const Builder& s) { return s.get().node().op; })
+      .def_prop_ro("operator", [](const Builder& s) { return s.get().node().op.str(); })
       .def_prop_ro("opset", [](const Builder& s) { return s.get().opset(); })
       .def(
           "has", [](const Builder& s, S i) { return s.get().has(i); }, "i"_a)

@@ -15,6 +15,7 @@ void init_pt2(nb::module_& m);
 void init_reader(nb::module_& m);
 void init_record(nb::module_& m);
 void init_report(nb::module_& m);
+void init_stored(nb::module_& m);
 void init_verify(nb::module_& m);
 }  // namespace fairlead::python
 
@@ -27,6 +28,7 @@ NB_MODULE(_core, m) {
   fairlead::python::init_experiment(m);
   fairlead::python::init_probe(m);
   fairlead::python::init_files(m);
+  fairlead::python::init_stored(m);
   fairlead::python::init_export(m);
   fairlead::python::init_pt2(m);
   fairlead::python::init_lowering(m);

@@ -6,6 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "fairlead/probe/probe.h"
+#include "shared_rows.h"
 
 namespace fairlead::python {
 
@@ -20,7 +21,8 @@ ProbeResult run_probe(const std::vector<Leaf>& leaves, const std::vector<Sizes>&
   request.leaves = leaves;
   request.calls = calls;
   return probe(request, [&](const Sizes& sizes, int reference) {
-    const nb::object answer = trial(sizes, reference);  // (run, parted, reason, visible)
+    // (run, parted, reason, visible)
+    const nb::object answer = trial(as_tuples(sizes), reference);
     TrialResult result;
     result.run = nb::cast<int>(answer[0]);
     result.parted = nb::cast<bool>(answer[1]);
@@ -67,17 +69,13 @@ void init_probe(nb::module_& m) {
                    })
       .def_prop_ro("shapes",
                    [](const ProbeResult& r) {
-                     std::vector<std::vector<std::string>> shapes;
-                     for (const auto& shape : r.shapes) {
-                       auto& texts = shapes.emplace_back();
-                       for (const Expr e : shape) texts.push_back(r.pool->to_string(e));
-                     }
-                     return shapes;
+                     return shared_rows(r.shapes,
+                                        [&](Expr e) { return nb::cast(r.pool->to_string(e)); });
                    })
       .def("unseen_settings",
            [](const ProbeResult& r, std::size_t n) { return unseen_settings(r, n); })
       .def("sizes_at", [](const ProbeResult& r, const std::vector<std::int64_t>& values) {
-        return sizes_at(r, values);
+        return as_tuples(sizes_at(r, values));
       });
   m.def("probe", &run_probe, "leaves"_a, "calls"_a, "trial"_a,
         "Probes alone; trial(sizes, reference) gives (run, parted, reason, visible).");

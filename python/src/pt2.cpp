@@ -8,7 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "fairlead/base/error.h"
-#include "fairlead/passes/passes.h"
+#include "fairlead/passes/dead_code.h"
 #include "fairlead/probe/probe.h"
 #include "fairlead/pt2/import.h"
 #include "program.h"
@@ -28,7 +28,7 @@ std::unique_ptr<ImportedHandle> handle(pt2::Imported imported) {
   auto made = std::make_unique<ImportedHandle>();
   made->program = std::move(imported.program);
   made->imported = std::move(imported);
-  run_passes(made->program.graph);
+  remove_dead_code(made->program.graph);
   return made;
 }
 

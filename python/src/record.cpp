@@ -1,5 +1,6 @@
 // Bindings of the recorder.
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
 
 #include "fairlead/trace/outside.h"
 #include "fairlead/trace/parting.h"
@@ -48,17 +49,29 @@ void init_record(nb::module_& m) {
       "fairlead._core.Parted", "A run executed another operator than the run it is compared with.",
       PyExc_BaseException, nullptr);
   m.attr("Parted") = nb::handle(parted_exception);
+  enough_exception =
+      PyErr_NewExceptionWithDoc("fairlead._core.Enough", "A brief run went as far as it should.",
+                                PyExc_BaseException, nullptr);
+  m.attr("Enough") = nb::handle(enough_exception);
   init_carriers(m);
 
   nb::class_<Recorder>(m, "Recorder", "Turns dispatched operators into runs.")
-      .def(nb::init<nb::object, nb::object, nb::dict, nb::object, nb::object, nb::list>(),
-           "tensor_type"_a, "size_type"_a, "dtypes"_a, "define"_a, "snapshot"_a,
+      .def(nb::init<nb::object, nb::object, nb::dict, nb::object, nb::object, nb::object,
+                    nb::list>(),
+           "tensor_type"_a, "size_type"_a, "dtypes"_a, "define"_a, "snapshot"_a, "complex_number"_a,
            "library_folders"_a)
       .def("set_modules", &Recorder::set_modules)
       .def("set_persistent", &Recorder::set_persistent)
       .def("is_persistent", &Recorder::is_persistent)
       .def("begin", &Recorder::begin, "inputs"_a, "reference"_a = -1, "keep"_a = false,
-           "roll"_a = false, "carry"_a = false)
+           "roll"_a = false, "carry"_a = false, "brief"_a = false,
+           "lines"_a = std::vector<std::uint32_t>())
+      .def("deciding_line", &Recorder::deciding_line, "reference"_a, "run"_a, "op"_a,
+           "The line whose question parted two runs; 0: none.")
+      .def("same_but_neutral",
+           [](const Recorder& r, int a, int b) {
+             return same_but_neutral(r.vocabulary(), r.run_at(a), r.run_at(b));
+           })
       .def("note_call", &Recorder::note_call, nb::arg(), nb::arg(), nb::arg().none())
       .def("shape_of", &Recorder::shape_of)
       .def("size_of", &Recorder::size_of)
@@ -86,15 +99,15 @@ void init_record(nb::module_& m) {
              nb::set names;  // what was called, and what it is called once it is functional
              for (const OpRecord& record : r.run_at(run).ops) {
                const OpDef& def = r.vocabulary().ops[record.op];
-               names.add(nb::str(def.name.c_str()));
-               if (!def.functional.empty()) names.add(nb::str(def.functional.c_str()));
+               names.add(nb::cast(def.name.str()));
+               if (!def.functional.text().empty()) names.add(nb::cast(def.functional.str()));
              }
              return names;
            })
       .def(
           "difference",
           [](const Recorder& r, int a, int b, bool rolled) -> nb::object {
-            const std::size_t op = first_difference(r.run_at(a), r.run_at(b));
+            const std::size_t op = r.difference(a, b);
             if (op == kSameProgram) return nb::none();
             const Run* runs[] = {&r.run_at(a), &r.run_at(b)};
             if (rolled && roll(r.vocabulary(), runs)) return nb::none();

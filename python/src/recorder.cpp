@@ -3,6 +3,7 @@
 
 #include <frameobject.h>
 #include <nanobind/stl/string.h>
+#include <algorithm>
 
 #include "fairlead/base/error.h"
 #include "fairlead/trace/loops.h"
@@ -10,8 +11,12 @@
 namespace fairlead::python {
 
 PyObject* parted_exception = nullptr;
+PyObject* enough_exception = nullptr;
 
 namespace {
+
+// Operators of a brief run: what a model does with its inputs, and some of its layers.
+constexpr std::size_t kEnough = 400;
 
 PyObject* interned(const char* text) { return PyUnicode_InternFromString(text); }
 
@@ -41,11 +46,12 @@ bool alive(PyObject* weak, PyObject* object) {
 }  // namespace
 
 Recorder::Recorder(nb::object tensor_type, nb::object size_type, nb::dict dtypes, nb::object define,
-                   nb::object snapshot, nb::list library_folders)
+                   nb::object snapshot, nb::object complex_number, nb::list library_folders)
     : tensor_type_(std::move(tensor_type)),
       size_type_(std::move(size_type)),
       define_(std::move(define)),
-      snapshot_(std::move(snapshot)) {
+      snapshot_(std::move(snapshot)),
+      complex_number_(std::move(complex_number)) {
   for (auto [dtype, name] : dtypes) {
     const auto parsed = parse_dtype(nb::cast<std::string>(name));
     if (!parsed) continue;
@@ -84,7 +90,8 @@ Recorder::~Recorder() {
   if (run_ && carry_) watch(nullptr);
 }
 
-void Recorder::begin(nb::list inputs, int reference, bool keep, bool roll, bool carry) {
+void Recorder::begin(nb::list inputs, int reference, bool keep, bool roll, bool carry, bool brief,
+                     const std::vector<std::uint32_t>& lines) {
   clear_known();
   carry_ = carry;
   static std::uint32_t begun = 0;  // over all recorders: a carrier knows its run by it
@@ -94,8 +101,10 @@ void Recorder::begin(nb::list inputs, int reference, bool keep, bool roll, bool 
   run_objects_.clear();
   module_stack_.assign(1, 0);
   reference_ = reference >= 0 ? runs_.at(static_cast<std::size_t>(reference)).get() : nullptr;
+  answers_ = lines.empty() || reference_ == nullptr ? Answers() : Answers(*reference_, lines);
   keep_ = keep;
   roll_ = roll;
+  brief_ = brief && reference_ != nullptr;
   if (reference_ != nullptr) {
     run_->ops.reserve(reference_->ops.size());
     run_->items.reserve(reference_->items.size());
@@ -190,10 +199,7 @@ nb::object Recorder::read_result(nb::handle plain) {
   if (!run_ || !carry_ || run_->ops.empty() || run_->ops.back().result_count > kMostRead) {
     return nb::borrow(plain);
   }
-  const std::string& read = vocabulary_.ops[run_->ops.back().op].name;
-  if (read != "aten._local_scalar_dense.default" && read != "fairlead.tolist") {
-    return nb::borrow(plain);
-  }
+  if (!vocabulary_.ops[run_->ops.back().op].name.has(Trait::kReads)) return nb::borrow(plain);
   CarryId element = 0;
   return nb::steal(read_nested(plain.ptr(), static_cast<CarryId>(run_->ops.size() - 1), element));
 }
@@ -384,6 +390,13 @@ void Recorder::push(nb::handle object) {
     item.kind = ItemKind::kTensor;
     item.i = v;
     run_->items.push_back(item);
+  } else if (PyComplex_Check(o)) {  // no number of ours: a tensor of its precision
+    const bool wide =
+        std::any_of(argument_values_.begin(), argument_values_.end(), [&](RunValue v) {
+          const Dtype dtype = run_->values[v].dtype;
+          return dtype == Dtype::kFloat64 || dtype == Dtype::kComplex128;
+        });
+    push(complex_number_(object, wide));
   } else if (PyTuple_Check(o) || PyList_Check(o)) {
     item.kind = ItemKind::kList;
     item.i = PySequence_Fast_GET_SIZE(o);
@@ -441,8 +454,9 @@ const Recorder::Op& Recorder::op_of(nb::handle func) {
   op.needs_strides = nb::cast<bool>(fields[7]);
   def.written_count = nb::cast<int>(fields[8]);
   op.id = static_cast<std::uint32_t>(vocabulary_.ops.size());
-  const std::size_t dot = def.name.find('.') + 1;
-  op.base = def.name.substr(dot, def.name.find('.', dot) - dot);
+  const std::string name = def.name.str();
+  const std::size_t dot = name.find('.') + 1;
+  op.base = name.substr(dot, name.find('.', dot) - dot);
   vocabulary_.ops.push_back(std::move(def));
   holders_.push_back(nb::borrow(func));
   return ops_.emplace(func.ptr(), std::move(op)).first->second;
@@ -511,6 +525,10 @@ void Recorder::add(nb::handle func, nb::handle args, nb::handle kwargs, nb::hand
       return;
     }
     PyErr_SetObject(parted_exception, nb::int_(run_->ops.size() - 1).ptr());
+    throw nb::python_error();
+  }
+  if (brief_ && reference_ != nullptr && run_->ops.size() >= kEnough) {
+    PyErr_SetNone(enough_exception);
     throw nb::python_error();
   }
 }
@@ -601,10 +619,7 @@ std::uint32_t Recorder::source() {
       }
     }
     Py_DECREF(code);
-    const bool ours =
-        place.library && !library_folders_.empty() &&
-        nb::cast<std::string>(nb::handle(code->co_filename)).starts_with(library_folders_[0]);
-    if (!place.library || (library_line == 0 && !ours)) {
+    if (!place.library || (library_line == 0 && !place.ours)) {
       const int line = PyFrame_GetLineNumber(frame);
       auto [at, fresh] = place.lines.try_emplace(line, 0);
       if (fresh) at->second = vocabulary_.intern(place.file + ":" + std::to_string(line));
@@ -661,9 +676,20 @@ void Recorder::abort() {
   run_objects_.clear();
 }
 
+std::uint32_t Recorder::deciding_line(int reference, int run, std::size_t op) const {
+  return fairlead::deciding_line(run_at(reference), run < 0 ? *run_ : run_at(run), op);
+}
+
 void Recorder::forget(int run) {
-  runs_.at(static_cast<std::size_t>(run))->ops.shrink_to_fit();
+  *runs_.at(static_cast<std::size_t>(run)) = Run();
   run_holders_.at(static_cast<std::size_t>(run)).clear();
+}
+
+std::size_t Recorder::difference(int a, int b) const {
+  if (a == b) return kSameProgram;
+  const auto [it, fresh] = differences_.try_emplace({a, b}, kSameProgram);
+  if (fresh) it->second = first_difference(run_at(a), run_at(b));
+  return it->second;
 }
 
 }  // namespace fairlead::python

@@ -3,12 +3,14 @@
 
 #include <nanobind/nanobind.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "carriers.h"
+#include "fairlead/trace/answered.h"
 #include "fairlead/trace/run.h"
 
 namespace fairlead::python {
@@ -18,13 +20,15 @@ namespace nb = nanobind;
 // Raised out of a model that is being run when it parts from the run it is compared with. It is a
 // BaseException, so that a model's own `except Exception` does not swallow it.
 extern PyObject* parted_exception;
+extern PyObject* enough_exception;
 
 class Recorder final : public CarrySink {
  public:
   // `define(func)` describes an operator once: see `define` in record/operators.py for the fields.
-  // `snapshot(tensor)` returns (contiguous copy, address).
+  // `snapshot(tensor)` returns (contiguous copy, address); `complex_number(value, wide)` a 0-d
+  // tensor.
   Recorder(nb::object tensor_type, nb::object size_type, nb::dict dtypes, nb::object define,
-           nb::object snapshot, nb::list library_folders);
+           nb::object snapshot, nb::object complex_number, nb::list library_folders);
   ~Recorder() override;
 
   void set_modules(nb::list modules);     // (module, path) pairs
@@ -33,7 +37,11 @@ class Recorder final : public CarrySink {
   // Starts a run on these input tensors. `reference` is the run to compare with, or -1.
   // With `roll`, it may take another number of steps in a loop.
   // With `carry`, sizes and values read remember where they come from (carriers.h).
-  void begin(nb::list inputs, int reference, bool keep, bool roll, bool carry);
+  // With `lines`, questions of those lines have the answers of the reference (trace/answered.h).
+  void begin(nb::list inputs, int reference, bool keep, bool roll, bool carry, bool brief,
+             const std::vector<std::uint32_t>& lines);
+  // The line whose question made a run, or that in progress, part from the reference at `op`.
+  [[nodiscard]] std::uint32_t deciding_line(int reference, int run, std::size_t op) const;
   // The numbers of the call that runs next, whose operators may have them as arguments.
   void note_call(nb::handle func, nb::handle args, nb::handle kwargs);
   [[nodiscard]] nb::object shape_of(nb::handle tensor);  // as torch.Size; None: not of this run
@@ -46,7 +54,7 @@ class Recorder final : public CarrySink {
   void leave();
   int end(nb::list outputs);  // the run's number
   void abort();
-  void forget(int run);  // drops what a run that is no longer needed holds
+  void forget(int run);  // what a run that is no longer needed holds is dropped
 
   Run& run() override { return *run_; }
   std::uint32_t source_line() override { return source(); }
@@ -54,6 +62,7 @@ class Recorder final : public CarrySink {
   bool is_tensor(PyObject* object) override {
     return PyObject_TypeCheck(object, reinterpret_cast<PyTypeObject*>(tensor_type_.ptr())) != 0;
   }
+  bool answer(const Guard& guard) override { return answers_.answer(guard); }
   CarryId dim(PyObject* tensor, Py_ssize_t axis) override;
 
   [[nodiscard]] std::string describe_current() const;
@@ -62,6 +71,8 @@ class Recorder final : public CarrySink {
   [[nodiscard]] const Run& run_at(int index) const {
     return *runs_.at(static_cast<std::size_t>(index));
   }
+  // Where two runs part, or kSameProgram; runs are compared once.
+  [[nodiscard]] std::size_t difference(int a, int b) const;
   [[nodiscard]] std::size_t op_count(int index) const { return run_at(index).ops.size(); }
 
  private:
@@ -93,7 +104,7 @@ class Recorder final : public CarrySink {
   [[nodiscard]] std::uint32_t skip(std::uint32_t at) const;
   [[nodiscard]] PyObject* read_nested(PyObject* plain, CarryId op, CarryId& element);
 
-  nb::object tensor_type_, size_type_, define_, snapshot_;
+  nb::object tensor_type_, size_type_, define_, snapshot_, complex_number_;
   std::unordered_map<PyObject*, Dtype> dtypes_;
   std::vector<nb::object> holders_;  // keeps dtypes and functions alive
   std::vector<std::string> library_folders_;
@@ -113,18 +124,21 @@ class Recorder final : public CarrySink {
   std::unordered_map<PyObject*, CodePlace> code_;
 
   std::vector<std::unique_ptr<Run>> runs_;
+  mutable std::map<std::pair<int, int>, std::size_t> differences_;
   std::vector<std::vector<nb::object>> run_holders_;
   // The run in progress.
   std::unique_ptr<Run> run_;
   const Run* reference_ = nullptr;
   bool keep_ = false;
   bool roll_ = false;
+  bool brief_ = false;
   std::vector<nb::object> run_objects_;
   std::unordered_map<PyObject*, Known> known_;
   std::vector<std::uint32_t> module_stack_;
   std::vector<RunValue> argument_values_;
   std::vector<PyObject*> argument_tensors_;
   bool carry_ = false;
+  Answers answers_;
   std::uint32_t call_first_ = 0, call_count_ = 0;  // in Run::call_numbers
   std::size_t call_ops_ = 0;                       // operators before the call
   nb::object call_args_, call_kwargs_;

@@ -11,10 +11,22 @@ from __future__ import annotations
 import ast
 import importlib
 import inspect
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
 
+# Numbers that remember, made by hand in C.
+NUMBERS = '''
+class SizeInt(int):
+    """A size that remembers where it comes from."""
+
+class SizeFloat(float):
+    """What is computed from sizes."""
+'''
+# What nanobind knows of Python's own containers is that they are some: their elements are as open as `object`.
+OPEN = {"list": "list[Any]", "dict": "dict[Any, Any]", "set": "set[Any]", "tuple": "tuple[Any, ...]",
+        "Callable": "Callable[..., Any]", "object": "Any", "os.PathLike": "os.PathLike[str]"}  # fmt: skip
 # The base class of errors: made in C++, given `report` in Python.
 ERROR = '''
 class FairleadError(RuntimeError):
@@ -22,10 +34,18 @@ class FairleadError(RuntimeError):
 
     details: Sequence[dict[str, Any]]
     facts: dict[str, Any] | None
+    cause: str
 
     def report(self, path: str | PathLike[str]) -> str:
         """Writes a page about this failure: where, why, what to try."""
 '''
+
+
+def open_types(line: str) -> str:
+    """A line of a stub with Any for what is left open in a signature."""
+    if not line.lstrip().startswith("def "):
+        return line
+    return re.sub(r"(: |-> |\| |\[)(os\.PathLike|\w+)\b(?!\[)", lambda m: m[1] + OPEN.get(m[2], m[2]), line)
 
 
 def core_stub(core: ModuleType) -> str:
@@ -34,10 +54,11 @@ def core_stub(core: ModuleType) -> str:
 
     generator = StubGen(core)
     generator.put(core)
-    text = generator.get()
+    text = "\n".join(open_types(line) for line in generator.get().splitlines())
+    text = text.replace("**kwargs)", "**kwargs: Any)")
     docstring, rest = text.split("\n", 1)
     lines = [docstring, "", "from os import PathLike", "from typing import Any", "from collections.abc import Sequence"]
-    lines += [rest, "__version__: str", ERROR.format(doc=inspect.getdoc(core.FairleadError))]
+    lines += [rest, NUMBERS, "__version__: str", ERROR.format(doc=inspect.getdoc(core.FairleadError))]
     for name, kind in vars(core).items():
         if inspect.isclass(kind) and issubclass(kind, BaseException) and kind is not core.FairleadError:
             lines.append(f'class {name}({kind.__base__.__name__}):\n    """{inspect.getdoc(kind)}"""\n')

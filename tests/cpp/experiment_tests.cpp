@@ -48,7 +48,12 @@ struct Toy {
   std::function<std::string(const Sizes&)> executes;  // the operator; "": refused
   std::function<bool(const Setting&)> right = [](const Setting&) { return true; };  // the file
   std::map<std::pair<ProgramId, int>, Sizes> ran = {};
+  std::function<bool(const Build&)> builds = [](const Build&) { return true; };
   int runs = 0;
+  std::vector<std::string> fusions = {};  // that the file could have
+  std::vector<std::string> wrong = {};    // of these, with any of which it differs
+  std::vector<std::string> fused = {};
+  int files = 0;
 
   Request request() const {
     Request asked;
@@ -84,17 +89,35 @@ struct Toy {
     if (const auto* check = std::get_if<Check>(&step)) {
       Checked found;
       if (check->kind == Check::Kind::kValues) found.verdict = Checked::Verdict::kAbsent;
-      if (check->kind == Check::Kind::kSizes && !right(check->values)) {
+      const bool differs = std::any_of(fused.begin(), fused.end(), [&](const std::string& kind) {
+        return std::find(wrong.begin(), wrong.end(), kind) != wrong.end();
+      });
+      if (differs || (check->kind == Check::Kind::kSizes && !right(check->values))) {
         found.verdict = Checked::Verdict::kDiffers;
         found.problem = {7, ErrorCode::kDiscrepancy,
                          "[verify] Expected this, but output y differs"};
       }
       return found;
     }
-    if (std::holds_alternative<Build>(step)) return Built{};
+    if (const auto* build = std::get_if<Build>(&step)) {
+      Built built;
+      if (!builds(*build)) built.problem = {7, ErrorCode::kDiverged, "other operators"};
+      return built;
+    }
     if (std::holds_alternative<Ask>(step)) return Questions{};
     if (std::holds_alternative<Require>(step)) return Met{true};
-    if (std::holds_alternative<Emit>(step)) return Emitted{};
+    if (const auto* emit = std::get_if<Emit>(&step)) {
+      Emitted file;
+      for (const std::string& kind : fusions) {
+        if (std::none_of(emit->without.begin(), emit->without.end(),
+                         [&](const auto& each) { return each.first == kind; })) {
+          file.fused.push_back(kind);
+        }
+      }
+      fused = file.fused;
+      ++files;
+      return file;
+    }
     if (std::holds_alternative<NextCall>(step)) return CallFacts{{}, false, {}, {}};
     return Ran{};
   }
@@ -122,10 +145,9 @@ TEST_CASE("a transcript with another answer is told apart") {
   const auto found = transcripts();
   REQUIRE(!found.empty());
   std::string text = text_of(found[0]);
-  const std::string mark = "\"Ran\",{\"run\":1}";
-  const std::size_t at = text.find(mark);
+  const std::size_t at = text.find("\"Ran\",{\"run\":1");
   REQUIRE(at != std::string::npos);
-  text.replace(at, mark.size(), "\"Ran\",{\"error\":\"ValueError: no\"}");
+  text.replace(at, text.find('}', at) + 1 - at, "\"Ran\",{\"error\":\"ValueError: no\"}");
   CHECK(replay(text) != "");
 }
 
@@ -179,7 +201,7 @@ TEST_CASE("a model of one program has no facts to learn") {
   CHECK(experiment.lab().row(0).probed->symbols.size() == 2);
 }
 
-TEST_CASE("a size at which the file differs is solved for, then bounded") {
+TEST_CASE("a size at which the file differs is solved for, then an error") {
   Toy toy{{{3, 5}}, [](const Sizes&) { return "tanh"; }};
   toy.right = [](const Setting& values) { return values[0] > 1; };
   Experiment experiment(toy.request());
@@ -189,6 +211,53 @@ TEST_CASE("a size at which the file differs is solved for, then bounded") {
   CHECK(std::get<Failed>(experiment.step()).problem == 7);
   REQUIRE(experiment.ledger().size() == 1);
   CHECK(experiment.ledger()[0].kind == FactKind::kSolveFor);
+}
+
+TEST_CASE("a program that cannot be built for all its sizes is built for fewer") {
+  for (const bool asked : {false, true}) {
+    Toy toy{{{3, 5}}, [](const Sizes&) { return "tanh"; }};
+    toy.builds = [](const Build& build) { return build.values[0].size() < 2; };
+    Request request = toy.request();
+    request.bounded = asked;
+    Experiment experiment(request);
+    toy.drive(experiment);
+    CHECK(std::holds_alternative<Failed>(experiment.step()) == asked);
+    if (asked) continue;
+    REQUIRE(experiment.ledger().size() == 1);
+    CHECK(experiment.ledger()[0].kind == FactKind::kFixed);
+    CHECK(experiment.ledger()[0].place == Place{0, 1});
+  }
+}
+
+TEST_CASE("fusions that make the file differ are found by halves, and left out") {
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{"b", "e"}, {"a"}, {"g", "h"}, {"a", "b", "c", "d"}}) {
+    Toy toy{{{3, 5}}, [](const Sizes&) { return "tanh"; }};
+    toy.fusions = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    toy.wrong = wrong;
+    Experiment experiment(toy.request());
+    toy.drive(experiment);
+    REQUIRE(std::holds_alternative<Done>(experiment.step()));
+    std::vector<std::string> found;
+    for (const Fact& fact : experiment.ledger()) {
+      CHECK(fact.kind == FactKind::kUnfused);
+      found.push_back(fact.evidence.key);
+    }
+    std::sort(found.begin(), found.end());
+    CHECK(found == wrong);
+    CHECK(toy.fused.size() == 8 - wrong.size());
+    CHECK(toy.files < 24);
+  }
+}
+
+TEST_CASE("a file that differs without fusions too is made with them, and refused") {
+  Toy toy{{{3, 5}}, [](const Sizes&) { return "tanh"; }};
+  toy.right = [](const Setting& values) { return values[0] > 1; };
+  toy.fusions = {"a", "b"};
+  Experiment experiment(toy.request());
+  toy.drive(experiment);
+  REQUIRE(std::holds_alternative<Failed>(experiment.step()));
+  CHECK(toy.fused == toy.fusions);
 }
 
 TEST_CASE("a size beyond which the model executes another program is a further one") {

@@ -5,10 +5,17 @@
 
 #include <algorithm>
 
+#include "fairlead/base/error.h"
+
+using fairlead::cause_of;
 using fairlead::Compare;
+using fairlead::ErrorCode;
 using fairlead::Expr;
+using fairlead::ExprPool;
 using fairlead::Flip;
 using fairlead::Program;
+using fairlead::ProgramGuard;
+using fairlead::SymbolKind;
 using fairlead::SymbolRange;
 
 namespace {
@@ -49,6 +56,32 @@ TEST_CASE("a threshold far away is found by the number in the question") {
   const auto found = asked.flips();
   REQUIRE(found.size() == 1);
   CHECK(found[0].setting[0] == 131073);
+}
+
+TEST_CASE("a question has one form in every program, whatever the numbers of what was read there") {
+  const auto form = [](const char* name, SymbolKind kind, bool outcome, std::int64_t number) {
+    ExprPool pool;
+    ProgramGuard guard;
+    guard.left = pool.symbol(name, kind);
+    guard.right = pool.constant(number);
+    guard.outcome = outcome;
+    return form_of(pool, guard);
+  };
+  const std::string one = form("read_3", SymbolKind::kRead, true, 1);
+  CHECK(form("read_11", SymbolKind::kRead, true, 1) == one);
+  CHECK(form("read_3", SymbolKind::kRead, false, 1) != one);
+  CHECK(form("read_3", SymbolKind::kRead, true, 2) != one);
+  CHECK(form("read_3", SymbolKind::kReadReal, true, 1) != one);
+}
+
+TEST_CASE("the cause of an error is what it says of itself, or all but the function") {
+  CHECK(cause_of({ErrorCode::kIo,
+                  "[write] Expected space, got none. Delete something.",
+                  {},
+                  "no space"}) == "no space");
+  CHECK(cause_of({ErrorCode::kIo, "[write] Expected space, got none."}) ==
+        "Expected space, got none.");
+  CHECK(cause_of({ErrorCode::kIo, "x[0] is odd"}) == "x[0] is odd");
 }
 
 TEST_CASE("around the largest number there is nothing to look for") {

@@ -154,7 +154,7 @@ TEST_CASE("a sum stays a sum where it is right for both, and sizes that data dec
     const std::vector<JoinPart> parts = {{&x, {}}, {&y, {}}};
     CHECK_THROWS_WITH_AS((void)join(parts),
                          "[join] Expected programs with the same inputs and outputs, got another "
-                         "type or rank of output y.",
+                         "type or rank of output 'y'.",
                          Error);
   }
 }

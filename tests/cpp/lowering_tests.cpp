@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
+#include <map>
 #include <set>
 
 #include "graphs.h"
@@ -112,6 +114,79 @@ TEST_CASE("the table of operators has every name once, sorted, with a form") {
   }
   CHECK(names.size() > 300);
   CHECK(onnx::find_op("aten.no_such.default") == nullptr);
+}
+
+TEST_CASE("what a runtime has no kernel for computes in another type, by its profile") {
+  const std::string text =
+      "input %0 \"x\": bfloat16[2, 3]\ninput %1 \"w\": bfloat16[3, 4]\n"
+      "%2: bfloat16[2, 4] = aten.mm.default(%0, %1)\noutput \"y\" = %2\n";
+  const auto casts = [&](Provider provider) {
+    onnx::LowerOptions options;
+    options.runtime.provider = provider;
+    const onnx::Model model = onnx::lower_graph(Source(text).graph, options);
+    return std::count_if(model.graph.nodes.begin(), model.graph.nodes.end(),
+                         [](const onnx::Node& node) { return node.op == "Cast"; });
+  };
+  CHECK(casts(Provider::kOnnxRuntimeCpu) == 3);
+  CHECK(casts(Provider::kPortable) == 0);
+}
+
+TEST_CASE("what a runtime does wrong is avoided there, and nowhere else") {
+  struct Row {
+    onnx::Fault fault;
+    std::string own;    // the node that is written where nothing is wrong
+    std::string other;  // and one beside or instead of it otherwise
+    std::string text;
+  };
+  const Row rows[] = {
+      {onnx::Fault::kEinsumOfNothing, "Einsum", "MatMul",
+       "symbol n: size = %0[0]\ninput %0 \"x\": float32[n, 3]\ninput %1 \"y\": float32[3, n]\n"
+       "%2: float32[n, n] = aten.einsum.default(\"ij,jk->ik\", [%0, %1], None)\noutput \"z\" = "
+       "%2\n"},
+      {onnx::Fault::kIntegersThroughDouble, "ReduceSum", "Add",
+       "input %0 \"x\": int64[5, 3]\n%1: int64[5] = aten.sum.dim_IntList(%0, [1], False, None)\n"
+       "output \"y\" = %1\n"},
+      {onnx::Fault::kMatrixOfNothing, "MatMul", "Unsqueeze",
+       "input %0 \"x\": float32[5, 3]\ninput %1 \"y\": float32[3]\n"
+       "%2: float32[5] = aten.mv.default(%0, %1)\noutput \"z\" = %2\n"},
+  };
+  for (const Row& row : rows) {
+    CAPTURE(row.own);
+    for (const Provider provider : {Provider::kOnnxRuntimeCpu, Provider::kPortable}) {
+      onnx::LowerOptions options;
+      options.runtime.provider = provider;
+      const onnx::Model model = onnx::lower_graph(Source(row.text).graph, options);
+      std::set<std::string> written;
+      for (const onnx::Node& node : model.graph.nodes) written.insert(node.op);
+      const bool wrong = onnx::has_fault(options.runtime, row.fault);
+      CHECK(wrong == (provider == Provider::kOnnxRuntimeCpu));
+      CHECK(written.contains(row.other) == wrong);
+      if (!wrong) CHECK(written == std::set<std::string>{row.own});
+    }
+  }
+}
+
+TEST_CASE("every fault has its rows, with words, and versions in order") {
+  std::set<onnx::Fault> known;
+  for (const onnx::FaultRow& row : onnx::fault_rows()) {
+    known.insert(row.fault);
+    CHECK_FALSE(row.words.empty());
+    CHECK((row.fixed == 0 || row.since < row.fixed));
+  }
+  CHECK(known.size() == static_cast<std::size_t>(onnx::Fault::kCount));
+}
+
+TEST_CASE("an opset that the runtime does not have is refused") {
+  onnx::LowerOptions options;
+  options.opset = 24;
+  options.runtime.version = 22;
+  const Source source(
+      "input %0 \"x\": float32[2]\n%1: float32[2] = aten.relu.default(%0)\noutput \"y\" = %1\n");
+  CHECK(error_of(ErrorCode::kInvalidInput, [&] {
+          (void)onnx::lower_graph(source.graph, options);
+        }) == "[lower] Expected an opset from 18 to 23, got 24.");
+  options.runtime.version = 24;
+  CHECK_NOTHROW((void)onnx::lower_graph(source.graph, options));
 }
 
 TEST_CASE("operators without a lowering are listed with count and first place") {

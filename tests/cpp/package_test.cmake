@@ -1,5 +1,5 @@
 # Installs the build into a fresh prefix, builds the example against it as a stranger would, runs it.
-#   cmake -DBUILD_DIR=... -DEXAMPLE_DIR=... -DWORK_DIR=... -DGENERATOR=... -DCOMPILER=... -P package_test.cmake
+#   cmake -DBUILD_DIR=... -DEXAMPLE_DIR=... -DWORK_DIR=... -DGOLDEN=... -DGENERATOR=... -DCOMPILER=... -P package_test.cmake
 file(REMOVE_RECURSE ${WORK_DIR})
 
 function(run)
@@ -14,5 +14,14 @@ run(${CMAKE_COMMAND} --build ${WORK_DIR}/build)
 run(${WORK_DIR}/build/sizes)
 if(NOT output STREQUAL "batch*sequence = 6\n")
   message(FATAL_ERROR "Expected 'batch*sequence = 6', got '${output}'")
+endif()
+run(${WORK_DIR}/build/convert ${GOLDEN}/mlp.pt2 ${WORK_DIR}/mlp.onnx)
+if(NOT output MATCHES "Mul Sigmoid Mul" OR output MATCHES "Gelu" OR NOT EXISTS ${WORK_DIR}/mlp.onnx)
+  message(FATAL_ERROR "Expected a file with 'Mul Sigmoid Mul' in place of Gelu, got '${output}'")
+endif()
+execute_process(COMMAND ${WORK_DIR}/build/convert ${WORK_DIR}/none.pt2 ${WORK_DIR}/none.onnx
+                RESULT_VARIABLE code ERROR_VARIABLE words)
+if(NOT code EQUAL 1 OR EXISTS ${WORK_DIR}/none.onnx)
+  message(FATAL_ERROR "Expected an error for a file that is not there, got ${code} '${words}'")
 endif()
 file(REMOVE_RECURSE ${WORK_DIR})

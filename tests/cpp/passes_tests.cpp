@@ -7,7 +7,7 @@
 #include "fairlead/passes/fuse_rms_norm.h"
 #include "fairlead/passes/merge_slices.h"
 #include "fairlead/passes/precision.h"
-#include "fairlead/passes/uses.h"
+#include "fairlead/passes/rewrite.h"
 #include "graphs.h"
 
 using namespace fairlead;
@@ -30,6 +30,14 @@ After after(Run run, const std::string& text) {
   return {changes, node_lines(g)};
 }
 
+// The same with what is in bodies.
+After whole(Run run, const std::string& text) {
+  Graph g = parse_graph(text);
+  const std::size_t changes = run(g);
+  check(g);
+  return {changes, to_text(g)};
+}
+
 // The pass finds nothing to do.
 void check_unchanged(Run run, const std::string& text) {
   CAPTURE(text);
@@ -40,8 +48,7 @@ void check_unchanged(Run run, const std::string& text) {
 
 }  // namespace
 
-// ---- dead code
-// --------------------------------------------------------------------------------------
+// ---- dead code ----------------------------------------------------------------------------------
 
 TEST_CASE("nodes that nothing reads are removed, with what only they read") {
   const After result = after(remove_dead_code,
@@ -86,17 +93,100 @@ TEST_CASE("a graph without dead code is left alone") {
   check_unchanged(remove_dead_code, "input %0: float32[2]\noutput \"y\" = %0\n");
 }
 
+// ---- matching and rewriting ---------------------------------------------------------------------
+
 TEST_CASE("uses count arguments, outputs and sources") {
-  const Graph g = parse_graph(
+  Graph g = parse_graph(
       "symbol n: size = %0[0]\ninput %0: float32[n]\n%1: float32[n] = aten.a(%0, [%0])\n"
       "output \"y\" = %1\noutput \"z\" = %1\n");
-  const Uses uses(g);
-  CHECK(uses.producer == std::vector<std::int32_t>{-1, 0});
-  CHECK(uses.count == std::vector<std::int32_t>{3, 2});
+  const Rewriter rewriter(g);
+  CHECK(rewriter.producer(0) == nullptr);
+  CHECK(rewriter.producer(1) == &g.nodes[0]);
+  CHECK(rewriter.uses(0) == 3);
+  CHECK(rewriter.uses(1) == 2);
 }
 
-// ---- rms norm
-// ---------------------------------------------------------------------------------------
+namespace {
+
+// add(neg(x), y) becomes sub(y, x), in either order.
+std::size_t subtract(Graph& graph) {
+  const Pattern pattern = call(Op::add_Tensor, {call(Op::neg, {any(0)}), any(1)}).commutes();
+  return Rewriter(graph).each([&](Rewriter& rewriter, Node& node) {
+    const auto found = rewriter.match(pattern, node);
+    if (!found) return false;
+    const std::vector<Arg> args = {found->arg(1), found->arg(0)};
+    const ValueId gone = node.args[0].value, x = args[1].value;
+    const std::size_t before = rewriter.uses(gone), of_x = rewriter.uses(x);
+    rewriter.become(node, Op::sub_Tensor, args);
+    CHECK(rewriter.uses(x) == of_x + (gone == x ? 0 : 1));
+    if (gone != args[0].value) CHECK(rewriter.uses(gone) == before - 1);
+    return true;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("a pattern is found in either order, in every body, across them, and nowhere else") {
+  const After result = whole(subtract,
+                             "input %0: float32[2]\ninput %1: float32[2]\ninput %2: bool[]\n"
+                             "%3: float32[2] = aten.neg.default(%0)\n"
+                             "%4: float32[2] = aten.add.Tensor(%3, %1)\n"
+                             "%5: float32[2] = aten.add.Tensor(%0, %1)\n"
+                             "%6: float32[2] = higher_order.cond(%2)\n"
+                             "body\n"
+                             "%7: float32[2] = aten.add.Tensor(%3, %5)\n"
+                             "result %7\n"
+                             "end\n"
+                             "body\n"
+                             "%8: float32[2] = aten.neg.default(%5)\n"
+                             "%9: float32[2] = aten.add.Tensor(%8, %4)\n"
+                             "result %9\n"
+                             "end\n"
+                             "output \"y\" = %6\n");
+  CHECK(result.changes == 3);
+  CHECK(result.nodes.find("aten.sub.Tensor(%1, %0)") != std::string::npos);
+  CHECK(result.nodes.find("aten.sub.Tensor(%5, %0)") != std::string::npos);
+  CHECK(result.nodes.find("aten.sub.Tensor(%4, %5)") != std::string::npos);
+  CHECK(result.nodes.find("aten.add.Tensor(%0, %1)") != std::string::npos);
+}
+
+TEST_CASE("a slot that stands twice is one value or one number") {
+  Graph g = parse_graph(
+      "input %0: float32[2]\ninput %1: float32[2]\n"
+      "%2: float32[2] = aten.mul.Tensor(%0, %0)\n%3: float32[2] = aten.mul.Tensor(%0, %1)\n"
+      "%4: float32[2] = aten.mul.Tensor(%0, 2.0)\n"
+      "output \"a\" = %2\noutput \"b\" = %3\noutput \"c\" = %4\n");
+  const Rewriter rewriter(g);
+  const Pattern twice = call(Op::mul_Tensor, {any(0), any(0)});
+  CHECK(rewriter.match(twice, g.nodes[0]).has_value());
+  CHECK_FALSE(rewriter.match(twice, g.nodes[1]).has_value());
+  const Pattern two =
+      either(call(Op::mul_Tensor, {any(0), number(3)}), call(Op::mul_Tensor, {any(0), number(2)}));
+  CHECK_FALSE(rewriter.match(call(Op::neg, {two}), g.nodes[2]).has_value());
+  CHECK(rewriter.match(call(Op::mul_Tensor, {any(1), number(2)}), g.nodes[2])->arg(1).value == 0);
+}
+
+TEST_CASE("fusions reach into bodies") {
+  const std::string inside =
+      "input %0: float32[2, 8]\ninput %1: bool[]\n"
+      "%2: float32[2, 4], %3: float32[2, 4] = higher_order.cond(%1)\n"
+      "body\n"
+      "%4: float32[2, 4] = aten.slice.Tensor(%0, 1, 0, 4, 1)\n"
+      "%5: float32[2, 4] = aten.slice.Tensor(%0, 1, 4, 8, 1)\n"
+      "result %4, %5\n"
+      "end\n"
+      "body\n"
+      "%6: float32[2, 4] = aten.slice.Tensor(%0, 1, 0, 4, 1)\n"
+      "result %6, %6\n"
+      "end\n"
+      "output \"y\" = %2\noutput \"z\" = %3\n";
+  const After result = whole(merge_slices, inside);
+  CHECK(result.changes == 1);
+  CHECK(result.nodes.find("%4: float32[2, 4], %5: float32[2, 4] = "
+                          "aten.split_with_sizes.default(%0, [4, 4], 1)") != std::string::npos);
+}
+
+// ---- rms norm -----------------------------------------------------------------------------------
 
 namespace {
 
@@ -192,8 +282,7 @@ TEST_CASE("what only looks like a root-mean-square norm stays") {
                   "%6: float32[] = aten.mul.Tensor(%0, %5)\noutput \"y\" = %6\n");
 }
 
-// ---- slices
-// -----------------------------------------------------------------------------------------
+// ---- slices -------------------------------------------------------------------------------------
 
 TEST_CASE("slices that tile a dimension are one split, in the order of their places") {
   const After result = after(
@@ -241,8 +330,36 @@ TEST_CASE("slices that do not tile a dimension stay") {
                   "1)\noutput \"y\" = %1\n");
 }
 
-// ---- the list
-// ---------------------------------------------------------------------------------------
+// ---- the list -----------------------------------------------------------------------------------
+
+TEST_CASE("passes belong to targets") {
+  const auto nodes = [](const Target& target) {
+    Graph g = parse_graph(rms());
+    run_passes(g, target);
+    return g.nodes.size();
+  };
+  CHECK(nodes({}) == 1);
+  CHECK(nodes({TargetKind::kTorch}) == 6);
+  CHECK(nodes({TargetKind::kOnnx, {}, false}) == 6);
+  // A pass of one's own runs after them, and what it leaves behind goes.
+  Graph g = parse_graph(
+      "input %0: float32[2]\n%1: float32[2] = aten.neg.default(%0)\n"
+      "%2: float32[2] = aten.add.Tensor(%1, %0)\noutput \"y\" = %2\n");
+  const Pass own[] = {{"subtract", "nothing is added to what was negated", subtract}};
+  run_passes(g, {}, own);
+  CHECK(node_lines(g) == "%2: float32[2] = aten.sub.Tensor(%0, %0)\n");
+}
+
+TEST_CASE("a runtime of another version has other opsets") {
+  CHECK(RuntimeProfile{Provider::kOnnxRuntimeCpu, 19}.newest_opset() == 20);
+  CHECK(RuntimeProfile{Provider::kOnnxRuntimeCpu, 22}.newest_opset() == 23);
+  CHECK(RuntimeProfile{Provider::kOnnxRuntimeCpu, 27}.newest_opset() == 25);
+  CHECK(RuntimeProfile{}.newest_opset() == 26);
+  CHECK(parse_provider("portable") == Provider::kPortable);
+  CHECK_THROWS_WITH_AS(
+      (void)parse_provider("cuda"),
+      "[export] Expected runtime \"onnxruntime-cpu\" or \"portable\", got \"cuda\".", Error);
+}
 
 TEST_CASE("all passes together leave a checked graph, and nothing for a second time") {
   Graph g = parse_graph(rms());

@@ -63,9 +63,28 @@ struct FakeModel {
     request.leaves = leaves;
     request.calls = {example};
     request.calls.insert(request.calls.end(), more_calls.begin(), more_calls.end());
+    // Brief runs that see nothing of the path, and only then whole ones, come to the same end.
+    const AskTrial hasty = [&](const Sizes& sizes, int reference, bool brief) -> Task<TrialResult> {
+      TrialResult result;
+      result.enough = brief && refuse(sizes).empty();
+      if (!result.enough) result = run(sizes, reference);
+      co_return result;
+    };
+    Task<ProbeResult> task = probing(request, hasty);
+    task.start();
+    const ProbeResult quick = task.result();
+    check_result(quick);
+    runs.clear();
     const ProbeResult result = fairlead::probe(
         request, [&](const Sizes& sizes, int reference) { return run(sizes, reference); });
     check_result(result);
+    REQUIRE(quick.shapes.size() == result.shapes.size());
+    for (std::size_t k = 0; k < result.shapes.size(); ++k) {
+      for (std::size_t axis = 0; axis < result.shapes[k].size(); ++axis) {
+        CHECK(quick.pool->to_string(quick.shapes[k][axis]) ==
+              result.pool->to_string(result.shapes[k][axis]));
+      }
+    }
     return result;
   }
 
@@ -160,8 +179,9 @@ TEST_CASE("a decoder has batch, sequence and past, and the mask is their sum") {
 }
 
 TEST_CASE("sizes that are equal by chance are told apart") {
-  for (const auto& [batch, sequence, past] :
+  for (const auto& sizes :
        {std::array<std::int64_t, 3>{4, 7, 11}, {2, 4, 9}, {2, 5, 5}, {16, 4, 11}, {4, 4, 4}}) {
+    const std::int64_t batch = sizes[0], sequence = sizes[1], past = sizes[2];
     CAPTURE(batch);
     CAPTURE(sequence);
     CAPTURE(past);
@@ -447,8 +467,7 @@ TEST_CASE("sizes that only fail together are fixed with the reason") {
   CHECK(result.fixed[0].reason == "not both at once");
 }
 
-// ---- what the user says
-// -----------------------------------------------------------------------------
+// ---- what the user says -------------------------------------------------------------------------
 
 TEST_CASE("the user's static dimensions are not tried") {
   FakeModel model = one_size(5);
@@ -523,8 +542,7 @@ TEST_CASE("an example that the model refuses is an error") {
         "features. Check the inputs against the model's forward.");
 }
 
-// ---- sizes and names
-// --------------------------------------------------------------------------------
+// ---- sizes and names ----------------------------------------------------------------------------
 
 TEST_CASE("settings for checking are new, apart from each other, and within bounds") {
   FakeModel model = decoder(2, 7, 11);

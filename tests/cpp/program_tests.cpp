@@ -239,8 +239,7 @@ TEST_CASE("integers and floats that nothing explains are named") {
         "dynamic_shapes.");
 }
 
-// ---- data-dependent sizes
-// ---------------------------------------------------------------------------
+// ---- data-dependent sizes -----------------------------------------------------------------------
 
 TEST_CASE("operators that count the same mask share a symbol") {
   Lab lab({"n"});
@@ -307,8 +306,7 @@ TEST_CASE("a mask that is broadcast counts by itself") {
         "%3: float32[count_1] = aten.masked_select.default(%0, %1)\n");
 }
 
-// ---- values read
-// ------------------------------------------------------------------------------------
+// ---- values read --------------------------------------------------------------------------------
 
 TEST_CASE("a number read from an input is a symbol where it varies and an assumption where not") {
   const std::int64_t reads[] = {4, 9, 6};
@@ -404,8 +402,7 @@ TEST_CASE("a number read from what no input decides follows from the sizes") {
         "%2: float32[2*n] = aten.zeros.default([2*n])\n");
 }
 
-// ---- constants
-// --------------------------------------------------------------------------------------
+// ---- constants ----------------------------------------------------------------------------------
 
 TEST_CASE("a tensor made outside is a constant where its bytes are equal") {
   const std::byte weight[8] = {};
@@ -544,8 +541,7 @@ TEST_CASE("what only constants decide is folded into what was kept of it") {
                   "another.") != std::string::npos);
 }
 
-// ---- writes
-// -----------------------------------------------------------------------------------------
+// ---- writes -------------------------------------------------------------------------------------
 
 TEST_CASE("writes to inputs and buffers are functional, and listed") {
   const std::byte buffer[8] = {};

@@ -11,7 +11,6 @@
 #include "fairlead/onnx/lowering.h"
 #include "fairlead/passes/passes.h"
 #include "fairlead/pt2/import.h"
-#include "fairlead/pt2/schemas.h"
 #include "fairlead/pt2/sympy.h"
 #include "fairlead/pt2/treespec.h"
 
@@ -153,18 +152,6 @@ TEST_CASE("inputs and outputs are named by their paths") {
   CHECK(pt2::output_names({"logits", "past_key_values.0.key", "x"}, {"x"}) ==
         std::vector<std::string>{"logits", "present.0.key", "present.x"});
   CHECK_THROWS_AS((void)pt2::output_paths("[1"), Error);
-}
-
-TEST_CASE("the table of schemas has every operator once, sorted") {
-  const auto rows = pt2::schema_rows();
-  for (std::size_t k = 1; k < rows.size(); ++k) {
-    CAPTURE(rows[k].name);
-    CHECK(rows[k - 1].name < rows[k].name);
-  }
-  const pt2::SchemaRow* add = pt2::find_schema("aten.add_.Tensor");
-  REQUIRE(add != nullptr);
-  CHECK(add->functional == "aten.add.Tensor");
-  CHECK(add->writes == 0);
 }
 
 TEST_CASE("a program is read with its symbols, ranges, names and writes") {

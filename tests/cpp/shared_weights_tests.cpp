@@ -33,6 +33,27 @@ std::string location(const std::string& path, const std::string& name) {
 
 }  // namespace
 
+TEST_CASE("Declared memory is one range where it overlaps") {
+  const TemporaryFolder folder;
+  const SampleModel sample;
+  const auto begin = reinterpret_cast<const std::byte*>(sample.table.data());
+  const auto bytes = static_cast<std::int64_t>(sample.table.size() * sizeof(float));
+  const auto stored = [&](const std::vector<std::pair<std::int64_t, std::int64_t>>& ranges) {
+    const auto shared = std::make_shared<SharedWeights>();
+    for (const auto& [from, to] : ranges) shared->declare(begin + from, to - from);
+    write_model(sample.model, folder / "a.onnx", ExternalData::kAlways, shared).commit();
+    return shared->stored(begin);
+  };
+  CHECK(stored({{0, bytes}}));
+  CHECK_FALSE(stored({}));
+  CHECK_FALSE(stored({{0, bytes - 4}}));
+  CHECK_FALSE(stored({{4, bytes}}));
+  CHECK(stored({{0, 8}, {4, bytes}}));
+  CHECK(stored({{16, 24}, {8, bytes}, {0, 12}}));  // one within another, and one before
+  CHECK(stored({{0, bytes}, {8, 16}}));            // a view of what was declared
+  CHECK_FALSE(stored({{0, 8}, {16, bytes}}));      // a gap
+}
+
 TEST_CASE("A second model refers to the weights of the first") {
   const TemporaryFolder folder;
   const SampleModel sample;

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "fairlead/aten/shapes.h"
+#include "fairlead/aten/rules/data_sizes.h"
+#include "fairlead/aten/rules/shapes.h"
 #include "fairlead/graph/places.h"
-#include "fairlead/trace/data_sizes.h"
 #include "graphs.h"
 
 using namespace fairlead;

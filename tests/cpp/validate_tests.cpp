@@ -155,16 +155,7 @@ TEST_CASE("sizes are not negative and axes not without end") {
   CHECK(refusal(many).find("Expected at most 64 axes, got 71") != std::string::npos);
 }
 
-TEST_CASE("every row of the table is read") {
-  for (const OperatorKinds& row : operator_kinds()) {
-    CAPTURE(row.name);
-    CHECK(row.kinds.find(':') != std::string_view::npos);
-    CHECK(row.kinds.find_first_not_of(".@^%~:TtLliIoJfgbcsqx") == std::string_view::npos);
-  }
-}
-
-// ---- programs
-// ------------------------------------------------------------------------------------
+// ---- programs -----------------------------------------------------------------------------------
 
 namespace {
 

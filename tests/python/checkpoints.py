@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -213,12 +214,37 @@ def llava(folder: Path) -> Path:
     return folder
 
 
-def gguf(path: Path) -> Path:
-    """A tiny Llama with a tokenizer of bytes, float32."""
+# Type of GGUF -> bytes of a group, columns of a group, where it has halves: scales, then minima.
+GGUF_TYPES = {
+    "Q4_0": (18, 32, [(0, 0.01)]), "Q4_1": (20, 32, [(0, 0.01), (2, -0.08)]), "Q5_0": (22, 32, [(0, 0.005)]),
+    "Q5_1": (24, 32, [(0, 0.005), (2, -0.08)]), "Q8_0": (34, 32, [(0, 0.0008)]),
+    "Q2_K": (84, 256, [(80, 0.004), (82, 0.005)]), "Q3_K": (110, 256, [(108, 0.001)]),
+    "Q4_K": (144, 256, [(0, 0.0003), (2, 0.002)]), "Q5_K": (176, 256, [(0, 0.0002), (2, 0.002)]),
+    "Q6_K": (210, 256, [(208, 0.00004)]), "IQ4_NL": (18, 32, [(0, 0.001)]),
+}  # fmt: skip
+
+
+def gguf_blocks(kind: str, rows: int, columns: int, draw: Any) -> Any:
+    """Random integers, and scales such that weights are of a usual size: [rows, bytes]."""
+    import numpy as np
+
+    size, group, halves = GGUF_TYPES[kind]
+    made = draw.integers(0, 256, (rows * columns // group, size), np.uint8)
+    for at, scale in halves:
+        values = (scale * draw.uniform(0.5, 1.5, len(made))).astype(np.float16)
+        made[:, at : at + 2] = values.view(np.uint8).reshape(-1, 2)
+    return made.reshape(rows, -1)
+
+
+def gguf(path: Path, kinds: tuple[str, ...] = (), tied: bool = False) -> Path:
+    """A tiny Llama with a tokenizer of bytes: float32, or its matrices in these types by turns."""
     import gguf as library
     import numpy as np
 
     width, inner, layers, heads, key_heads, vocabulary = 32, 64, 2, 4, 2, 300
+    if kinds:
+        width, inner = 256, 256
+    turns = itertools.cycle(kinds)
     writer = library.GGUFWriter(path, "llama")
     writer.add_name("tiny")
     writer.add_context_length(256)
@@ -246,10 +272,15 @@ def gguf(path: Path) -> Path:
     draw = np.random.default_rng(0)
 
     def tensor(name: str, *shape: int) -> None:
+        if kinds:
+            kind = next(turns)
+            writer.add_tensor(name, gguf_blocks(kind, *shape, draw), raw_dtype=library.GGMLQuantizationType[kind])
+            return
         writer.add_tensor(name, (draw.standard_normal(shape) * 0.2).astype(np.float32))
 
     tensor("token_embd.weight", vocabulary, width)
-    tensor("output.weight", vocabulary, width)
+    if not tied:
+        tensor("output.weight", vocabulary, width)
     writer.add_tensor("output_norm.weight", np.ones(width, np.float32))
     for k in range(layers):
         writer.add_tensor(f"blk.{k}.attn_norm.weight", np.ones(width, np.float32))

@@ -92,6 +92,10 @@ def run_page(page: str, folder: Path, log: Path) -> None:
             import checkpoints
 
             checkpoints.llama(folder / "SmolLM2-135M", checkpoints.TEMPLATE)
+        if "SmolLM2.Q4_1.gguf " in PAGES[page].read_text():
+            import checkpoints
+
+            checkpoints.gguf(folder / "SmolLM2.Q4_1.gguf", ("Q4_1",))
         sys.modules["__main__"] = module = types.ModuleType("__main__")  # where the page's classes are found by name
         try:
             for block in blocks(page):

@@ -441,7 +441,7 @@ def test_a_failed_export_leaves_only_the_page_that_says_why(run, tmp_path):
     source = checkpoints.bert(tmp_path / "source")
     code, out, err = run("export", source, tmp_path / "out", "--tolerance", "0", "--quiet")
     assert (code, out) == (1, "")
-    assert err.startswith("error: [verify] Expected ONNX Runtime to agree with eager, but output logits differs by ")
+    assert err.startswith("error: [verify] Expected ONNX Runtime to agree with eager, but output 'logits' differs by ")
     assert ".fairlead-" not in err, "users are told the name they gave"
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["report.html"]
     assert run("export", source, tmp_path / "none", "--tolerance", "0", "--quiet", "--no-report")[0] == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -43,7 +44,7 @@ def eager(source, chat: bool, **settings) -> list[int]:
 
 @pytest.mark.parametrize("chat", [True, False])
 def test_greedy_tokens_are_those_of_pytorch(run, source, folder, chat):
-    words = ["generate", folder, PROMPT, "--max-new-tokens", 24, "--greedy", "--json", *([] if chat else ["--no-chat"])]
+    words = ["generate", folder, PROMPT, "--max-new-tokens", 24, "--greedy", "--json", *(["--chat"] if chat else [])]
     code, out, err = run(*words)
     assert code == 0, err
     assert json.loads(out)["tokens"] == eager(source, chat, max_new_tokens=24)
@@ -52,7 +53,7 @@ def test_greedy_tokens_are_those_of_pytorch(run, source, folder, chat):
 def test_the_pieces_that_are_streamed_make_the_text(run, source, folder):
     code, out, err = run("generate", folder, PROMPT, "--max-new-tokens", 8)
     assert code == 0, err
-    tokens = eager(source, True, max_new_tokens=8)
+    tokens = eager(source, False, max_new_tokens=8)
     assert out.strip() == transformers.AutoTokenizer.from_pretrained(source).decode(tokens, skip_special_tokens=True)
     pieces = list(TextGenerator(folder).stream(PROMPT, max_new_tokens=8))
     assert len(pieces) > 1
@@ -94,11 +95,17 @@ def test_neither_pytorch_nor_transformers_is_needed(folder):
 
 def test_wrong_words_are_one_line(run, folder, source, tmp_path):
     fairlead.export_checkpoint(checkpoints.bert(tmp_path / "bert"), tmp_path / "out")
+    plain = tmp_path / "plain"
+    shutil.copytree(folder, plain)
+    (plain / "chat_template.jinja").unlink()
     for words, text in [
         ([folder, PROMPT, "--greedy", "--seed", 1], "Expected --greedy or --seed, got both."),
         ([folder, PROMPT, "--temperature", 0], "Expected temperature more than 0"),
         ([folder, PROMPT, "--top-p", 2], "Expected top_p in (0, 1], got 2.0."),
-        ([folder, "", "--no-chat"], "Expected a prompt, got one without a token."),
+        ([folder, ""], "Expected a prompt, got one without a token."),
+        ([folder, PROMPT, "--system", "Be brief."], "Expected a system message with --chat alone, got one without."),
+        ([plain, PROMPT, "--chat"], f"Expected a chat template in '{plain}', got none. Leave --chat out"),
+        ([folder, "the rain " * 100_001], "tokens, as many as config.json says that the model has positions"),
         ([tmp_path / "out", PROMPT], "generation.json"),
         ([source, PROMPT], "generation.json"),
         ([tmp_path / "none", PROMPT], "does not exist"),
@@ -117,7 +124,7 @@ def test_completion_is_printed_for_every_shell(run, shell):
 
 def test_onnxruntime_genai_runs_the_folder(source, folder):
     genai = pytest.importorskip("onnxruntime_genai")
-    ids = TextGenerator(folder).tokens(PROMPT, chat=False)
+    ids = TextGenerator(folder).tokens(PROMPT)
     model = genai.Model(str(folder))
     settings = genai.GeneratorParams(model)
     settings.set_search_options(max_length=len(ids) + 12, do_sample=False)

@@ -82,6 +82,7 @@ def test_several_results_and_attributes(lowering, tmp_path):
     assert max(row["scaled"] for row in result.discrepancies) == 0
 
 
+@pytest.mark.not_compared("the operators of the test hold a module that cannot be copied")
 def test_constants_and_shapes(lowering, tmp_path):
     @lowering("fairlead_test.add_table.default")
     def lower(b):

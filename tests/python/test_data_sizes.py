@@ -3,17 +3,9 @@
 import onnxruntime
 import pytest
 import torch
+from wrapped import Wrap
 
 import fairlead
-
-
-class Wrap(torch.nn.Module):
-    def __init__(self, fn):
-        super().__init__()
-        self.fn = fn
-
-    def forward(self, *args):
-        return self.fn(*args)
 
 
 def agree_at(fn, calls, others, tmp_path, **options):

@@ -91,9 +91,7 @@ def test_a_loop_of_unlike_steps_fixes_the_dimension_and_the_contract_quotes_the_
     assert result.contract.inputs[0]["shape"] == ["3", "x_dim_1"]
     (fixed,) = result.contract.fixed
     line = line_of(loop_over_a_size, "enumerate(x)")
-    assert (
-        fixed["reason"] == f"the model executes aten.unbind.int at {line} where it executed aten.unbind.int at {line}"
-    )
+    assert fixed["reason"] == f"the model executes aten.unbind.int at {line} with other arguments"
     assert f"axis 0 of x = 3: {fixed['reason']}" in str(result.contract)
 
 
@@ -175,9 +173,15 @@ def branch_on_value(x):
     return x + 1
 
 
+def refusal_by_value(x):
+    if x.sum() > 0:
+        return x * 2
+    raise ValueError("nothing to scale")
+
+
 def test_a_branch_on_a_value_stops_the_file_where_the_answer_is_another_one(tmp_path):
-    result = fairlead.export(Fn(branch_on_value), (X,), tmp_path / "model.onnx")
-    source = line_of(branch_on_value, "x.sum()")
+    result = fairlead.export(Fn(refusal_by_value), (X,), tmp_path / "model.onnx")
+    source = line_of(refusal_by_value, "x.sum()")
     assert f"the file requires read_0 == 1, which the model asks at {source}" in result.contract.notes
     session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
     (got,) = session.run(None, {"x": X.numpy()})
@@ -187,13 +191,13 @@ def test_a_branch_on_a_value_stops_the_file_where_the_answer_is_another_one(tmp_
 
 
 def test_a_branch_on_a_value_is_an_assumption_with_the_line(tmp_path):
-    model = Fn(branch_on_value)
+    model = Fn(refusal_by_value)
     with untouched(model):
         result = fairlead.export(model, (X,), tmp_path / "model.onnx", verify=False)
     (assumption,) = result.contract.assumptions
     assert assumption == {
         "kind": "read", "what": "read True from a tensor in every run and may go by it", "module": "",
-        "source": line_of(branch_on_value, "x.sum()"), "count": 1,
+        "source": line_of(refusal_by_value, "x.sum()"), "count": 1,
     }  # fmt: skip
     line = f"read True from a tensor in every run and may go by it (in the model at {assumption['source']})"
     assert line in str(result.contract)
@@ -234,6 +238,10 @@ def test_an_integer_that_nothing_explains_is_unsolved_with_the_line_where_it_was
         f"over the runs (aten.new_zeros.default at {line_of(unexplained, 'new_zeros')}). "
         "Fix the dimension it depends on with dynamic_shapes."
     )
+    with pytest.raises(fairlead.Unsolved) as raised:
+        fairlead.export(Fn(unexplained), (X,), tmp_path / "model.onnx", strict=True)
+    cause = raised.value.cause
+    assert str(raised.value) == f"[export] {cause}. Fix the dimension it depends on with dynamic_shapes."
 
 
 def test_an_integer_that_nothing_explains_fixes_the_dimension_with_the_line(tmp_path):
@@ -278,7 +286,7 @@ def test_a_wrong_result_names_output_sizes_and_difference_and_an_older_file_stay
     text = refusal(fairlead.Discrepancy, model, (torch.rand(3, 32),), tmp_path, external_data=external)
     text = re.sub(r"differs by \S+", "differs by 0.5", text)  # of its largest value, which is drawn
     assert text == (
-        "[verify] Expected ONNX Runtime to agree with eager, but output moved differs by 0.5 (scaled), more "
+        "[verify] Expected ONNX Runtime to agree with eager, but output 'moved' differs by 0.5 (scaled), more "
         ""
         "than 0.0001 "
         f"at batch = 8. No file was written under {tmp_path / 'model.onnx'}. The first operator that differs is "
@@ -300,7 +308,7 @@ def test_a_result_of_another_shape_is_named(tmp_path, monkeypatch):
         runtime_check.OnnxSession, "run", lambda self, feeds: run(self, {k: v[:1] for k, v in feeds.items()})
     )
     text = refusal(fairlead.Discrepancy, Fn(lambda x: x * 2), (X,), tmp_path)
-    assert "but output output float32[1, 4], eager has float32[3, 4] at the example's sizes." in text
+    assert "but output 'output' float32[1, 4], eager has float32[3, 4] at the example's sizes." in text
 
 
 def test_a_file_that_onnx_runtime_cannot_load_is_not_written(tmp_path, monkeypatch):
@@ -362,7 +370,7 @@ def test_a_fault_of_ours_is_not_taken_for_the_model_refusing(tmp_path, monkeypat
     def broken(*args):
         raise AttributeError("ours")
 
-    monkeypatch.setattr(session, "get_leaf_tensors", broken)
+    monkeypatch.setattr(session, "leaf_tensors", broken)
     with pytest.raises(AttributeError, match="ours"):
         fairlead.export(Fn(lambda x: x * 2), (X,), tmp_path / "model.onnx")
 

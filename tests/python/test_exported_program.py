@@ -353,6 +353,11 @@ def refused(tmp_path, data: bytes, kind) -> str:
     return str(caught.value)
 
 
+def test_a_value_that_is_made_twice_is_refused(tmp_path):
+    data = (Path(__file__).parents[2] / "fuzz/corpus/read_pt2/names_made_twice.pt2").read_bytes()
+    assert "Expected one origin of 'add_', got a second" in refused(tmp_path, data, fairlead.ParseError)
+
+
 def test_files_that_are_no_programs(archive, tmp_path):
     assert "a file of 5 bytes" in refused(tmp_path, b"hello", fairlead.ParseError)
     assert "cut off" in refused(tmp_path, archive[:3000], fairlead.ParseError)
@@ -429,12 +434,12 @@ def test_names_can_be_given(mlp, tmp_path):
     assert [session.get_inputs()[0].name, session.get_outputs()[0].name] == ["features", "scores"]
 
 
-# ---- the table of schemas ---------------------------------------------------------------------------------------
+# ---- the table of operators ---------------------------------------------------------------------------------------
 
 
-def test_the_table_of_schemas_is_what_torch_says():
+def test_the_table_of_operators_is_what_torch_says():
     done = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "aten_schemas.py"), "--check"], capture_output=True, text=True
+        [sys.executable, str(ROOT / "scripts" / "operator_table.py"), "--check"], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
 

@@ -19,6 +19,7 @@ from fairlead.exporters import (
     ExportFormat,
     HfExporter,
     OnnxConfig,
+    OnnxExporter,
     OpenVINOConfig,
     get_hf_exporter,
     register_export_config,
@@ -162,6 +163,27 @@ def test_configs_are_accepted_where_they_make_sense():
     assert Plain().export(None, {}, DynamoConfig(strict=True)) == OnnxConfig(strict=True)
     onnx = OnnxConfig(opset_version=20)
     assert PlainDynamo().export(None, {}, onnx) is onnx
+
+
+def test_configs_of_transformers_are_accepted_by_their_fields():
+    theirs = pytest.importorskip("transformers.exporters")
+    exporter = OnnxExporter()
+    given = theirs.OnnxConfig(dynamic=True, optimize=False, opset_version=19)
+    found = exporter.configured(given)
+    assert type(found) is OnnxConfig
+    assert (found.dynamic, found.optimize, found.opset_version) == (True, False, 19)
+    assert exporter.configured(theirs.DynamoConfig(dynamic=True)) == OnnxConfig(dynamic=True)
+    assert isinstance(AutoHfExporter.from_config(given), OnnxExporter)
+
+    class Own(theirs.OnnxConfig):
+        pass
+
+    assert exporter.configured(Own(dynamic=True)) == OnnxConfig(dynamic=True)
+    with pytest.raises(TypeError, match="Expected OnnxConfig or a dict of its fields, got ExecutorchConfig"):
+        exporter.configured(theirs.ExecutorchConfig())
+    quantizer = theirs.quantizers.OnnxRuntimeQuantizer.__new__(theirs.quantizers.OnnxRuntimeQuantizer)
+    with pytest.raises(TypeError, match="OnnxRuntimeQuantizer of Transformers"):
+        exporter.configured(theirs.OnnxConfig(quantizer=quantizer))
 
 
 def test_a_config_of_the_wrong_kind_is_one_clear_error():

@@ -15,6 +15,8 @@ from hostile.compare import run_eager
 from hostile.formulas import formula
 from hostile.models import all_rows
 
+# What a contract lists as fitted may differ elsewhere, which that checker knows.
+pytestmark = pytest.mark.not_compared("hostile/check.py compares them")
 CHUNK, CHUNKS = 10, 30
 ROWS = 100  # of the table
 # One in some hundred formulas is still stopped by the runtime inside its contract, with an error: a fixed draw, in

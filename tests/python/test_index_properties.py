@@ -6,6 +6,7 @@ from pathlib import Path
 import torch
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from wrapped import Wrap
 
 import fairlead
 
@@ -16,15 +17,6 @@ few = settings(
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
-
-
-class Wrap(torch.nn.Module):
-    def __init__(self, fn):
-        super().__init__()
-        self.fn = fn
-
-    def forward(self, *args):
-        return self.fn(*args)
 
 
 def agree(fn, *inputs, free=False, tolerance=2e-3):

@@ -10,7 +10,7 @@ import time
 import pytest
 import torch
 from cache_corpus import CACHES, make
-from fairlead.tree.leaves import get_leaf_tensors, output_names, replace_leaf_tensors
+from fairlead.tree.leaves import get_leaf_tensors, leaf_tensors, output_names, replace_leaf_tensors
 from torch.utils import _pytree as pytree
 
 
@@ -84,6 +84,18 @@ NAMED = [
 @pytest.mark.parametrize(("build", "names"), NAMED)
 def test_names(build, names):
     assert list(get_leaf_tensors(build())) == names
+
+
+@pytest.mark.parametrize(("build", "names"), NAMED)
+def test_the_same_tensors_without_names(build, names):
+    obj = build()
+    assert list(map(id, leaf_tensors(obj))) == [id(tensor) for tensor in get_leaf_tensors(obj).values()]
+
+
+@pytest.mark.parametrize("name", sorted(CACHES))
+def test_the_same_tensors_of_a_cache_without_names(name):
+    cache, _ = make(name)
+    assert list(map(id, leaf_tensors(cache))) == [id(tensor) for tensor in get_leaf_tensors(cache).values()]
 
 
 @pytest.mark.parametrize(("build", "names"), NAMED)

@@ -282,15 +282,19 @@ def test_star_args_go_through_torch_export():
     assert program.module()(torch.ones(4), torch.ones(4), torch.ones(1), flag=True).sum() == 12
 
 
-def test_an_empty_star_args_is_an_empty_tuple():
+def test_star_args_that_no_call_has_are_left_out():
     class Star(torch.nn.Module):
         def forward(self, x, *rest, **more):
             return x
 
     model, observer = Star(), InputObserver()
     with observer(model):
-        model(torch.rand(2))
-    assert observer.infer_dynamic_shapes() == {"x": {}, "rest": ()}
+        for n in (2, 3):
+            model(x=torch.rand(n))
+    assert observer.infer_dynamic_shapes() == {"x": specs("0")}
+    args, kwargs = observer.infer_arguments(as_args_kwargs=True)
+    program = torch.export.export(model, args, kwargs, dynamic_shapes=observer.infer_dynamic_shapes())
+    assert program.module()(x=torch.ones(4)).shape == (4,)
     with observer(model):
         model(torch.rand(2), more=torch.rand(2))
     with pytest.raises(ValueError, match="Expected no argument named more"):

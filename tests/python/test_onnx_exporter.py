@@ -115,6 +115,62 @@ def test_a_step_with_a_cache_changes_nothing_of_the_caller(tmp_path):
         same(program(**other)[:1], {"logits": model(**other).logits})
 
 
+@pytest.mark.parametrize("names", ["clients", "transformers"])
+def test_tensors_of_a_cache_may_have_the_names_of_transformers(names):
+    theirs = pytest.importorskip("transformers.exporters.utils")
+    model = llama()
+    inputs = llama_step(model)
+    program = OnnxExporter().export(model, inputs, OnnxConfig(dynamic=True, names=names))
+    keys = {"clients": "past_key_values.0.key", "transformers": "input.past_key_values.layers.0.keys"}[names]
+    assert program.input_names[:3] == ["input_ids", "attention_mask", keys]
+    present = {"clients": "present.0.key", "transformers": "output.past_key_values.layers.0.keys"}[names]
+    assert program.output_names[:2] == ["logits", present]
+    other = llama_step(model, past=4, new=2, batch=3)
+    leaves = theirs.get_leaf_tensors(other)
+    assert "past_key_values.layers.1.values" in leaves
+    with_prefix = {f"input.{n}" if n.startswith("past") else n: tensor for n, tensor in leaves.items()}
+    got = [program(**other), program(**leaves), program(**with_prefix), program(**get_leaf_tensors(other))]
+    with torch.no_grad():
+        expected = model(**other)
+    for outputs in got:
+        same(outputs, expected)
+
+
+@pytest.mark.not_compared("a tensor of the call is no input")
+def test_tensors_that_only_transformers_lists_are_no_inputs():
+    theirs = pytest.importorskip("transformers.exporters.utils")
+    torch.manual_seed(0)
+    config = transformers.Gemma2Config(
+        hidden_size=32, num_hidden_layers=2, num_attention_heads=2, num_key_value_heads=1, intermediate_size=64,
+        head_dim=16, vocab_size=100, sliding_window=4,
+    )  # fmt: skip
+    model = transformers.Gemma2ForCausalLM(config).eval()
+    tokens = ids(2, 3)
+    with torch.no_grad():
+        cache = model(tokens[:, :2], use_cache=True).past_key_values
+        # As a call leaves it: the window of each layer is a tensor beside its keys.
+        model(tokens[:, 2:], past_key_values=cache)
+    inputs = {"input_ids": tokens[:, 2:], "past_key_values": cache}
+    program = OnnxExporter().export(model, inputs)
+    leaves = theirs.get_leaf_tensors(inputs)
+    assert len(leaves) > len(program.input_names)
+    with torch.no_grad():
+        same(program(**leaves), model(**inputs))
+
+
+def test_names_of_transformers_go_with_what_can_have_them():
+    assert refused(OnnxConfig, names="short") == (
+        "[OnnxConfig] Expected names among 'clients', 'transformers', got 'short'."
+    )
+    text = refused(OnnxConfig, names="transformers", tracer="torch.export")
+    assert 'Expected tracer="observe" with names="transformers", got \'torch.export\'' in text
+    model = llama()
+    sample = {"input_ids": ids(), "attention_mask": torch.ones(2, 7, dtype=torch.long)}
+    config = OnnxConfig(dynamic=True, names="transformers")
+    text = refused(OnnxExporter().export_for_generation, model, sample, config)
+    assert "Expected names=\"clients\", by which a Generator connects the parts, got 'transformers'." in text
+
+
 def test_a_tokenizers_batch_is_a_sample():
     model, inputs = bert()
     batch = transformers.BatchEncoding(inputs)

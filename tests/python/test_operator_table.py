@@ -26,6 +26,7 @@ NO_CASE = {
     "torchvision.roi_align.default": "of another library: test_vision_operators.py",
     "fairlead.require": "made where programs are joined: test_size_branches.py",
     "fairlead.loop": "Python loops that were rolled: test_loops.py",
+    **dict.fromkeys((name for name in ROWS if name.startswith("onnxruntime.")), "made by fusions: test_fused.py"),
     "fairlead.tensor": "made by the solver from aten.lift_fresh, whose cases reach it",
 }
 

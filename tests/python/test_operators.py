@@ -6,18 +6,9 @@ import pytest
 import torch
 from corpus import Case, all_cases
 from fairlead.record import operators, session
+from wrapped import Wrap
 
 import fairlead
-
-
-class Wrap(torch.nn.Module):
-    def __init__(self, fn):
-        super().__init__()
-        self.fn = fn
-
-    def forward(self, *args):
-        return self.fn(*args)
-
 
 CASES = all_cases()
 

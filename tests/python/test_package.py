@@ -1,10 +1,12 @@
 """The package as it is installed: what importing it needs, and that its parts are of one version."""
 
 import importlib
+import runpy
 import subprocess
 import sys
 import warnings
 from importlib import metadata
+from pathlib import Path
 
 import fairlead._core
 import pytest
@@ -27,9 +29,9 @@ def test_an_unknown_name_is_an_attribute_error():
         fairlead.exprot  # noqa: B018
 
 
-def test_about_fifteen_names_are_at_the_top_and_none_of_them_warns():
+def test_few_names_are_at_the_top_and_none_of_them_warns():
     names = [name for name in fairlead.__all__ if name != "__version__"]
-    assert len(names) <= 16
+    assert len(names) <= 20
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert all(getattr(fairlead, name) is not None for name in names)
@@ -41,6 +43,19 @@ def test_a_name_that_was_at_the_top_works_and_says_where_it_is(name, home):
         found = getattr(fairlead, name)
     assert found is getattr(importlib.import_module(home), name)
     assert caught[0].filename == __file__
+
+
+def test_the_fast_selection_covers_every_folder():
+    """scripts/fast_tests.py: each folder and module of the package has rows, and what they name exists."""
+    root = Path(__file__).parents[2]
+    table = runpy.run_path(str(root / "scripts" / "fast_tests.py"))["FAST"]
+    package = root / "python" / "fairlead"
+    parts = {p.name.removesuffix(".py") for p in package.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
+    assert set(table) == parts - {"__init__", "__main__"}
+    for row in {row for rows in table.values() for row in rows}:
+        file, _, test = row.partition("::")
+        text = (root / "tests" / "python" / file).read_text()
+        assert f"def {test}(" in text if test else "def test_" in text, row
 
 
 OLD_MODULES = {

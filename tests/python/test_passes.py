@@ -7,8 +7,13 @@ from transformers import LlamaConfig, LlamaForCausalLM
 import fairlead
 
 
+@pytest.fixture
+def lean_from_64_mb(monkeypatch):
+    monkeypatch.setattr("fairlead.record.session.HEAVY", 64 << 20)
+
+
 class Wide(torch.nn.Module):
-    """80 MB of weights: runs without them are worth it."""
+    """80 MB of weights."""
 
     def __init__(self):
         super().__init__()
@@ -48,7 +53,7 @@ def test_a_large_model_runs_three_times_with_its_weights(tmp_path):
     assert [row["kind"] for row in result.discrepancies] == ["example", "unseen"]
 
 
-def test_without_weights_and_with_them_the_same_file_comes_out(tmp_path, monkeypatch):
+def test_without_weights_and_with_them_the_same_file_comes_out(tmp_path, monkeypatch, lean_from_64_mb):
     torch.manual_seed(0)
     model, x = Wide().eval(), torch.randn(3, 1600)
     lean = fairlead.export(model, (x,), tmp_path / "lean.onnx", verify=False)
@@ -59,7 +64,7 @@ def test_without_weights_and_with_them_the_same_file_comes_out(tmp_path, monkeyp
     assert lean.operators == real.operators
 
 
-def test_what_needs_its_weights_has_them():
+def test_what_needs_its_weights_has_them(lean_from_64_mb):
     torch.manual_seed(0)
     result = fairlead.export(Routed().eval(), (torch.randn(3, 1600),))
     assert result.passes["recorded"] > 3
@@ -86,7 +91,7 @@ class Stateful(torch.nn.Module):
         return state * 2
 
 
-def test_a_state_that_weights_decide_is_written_with_them():
+def test_a_state_that_weights_decide_is_written_with_them(lean_from_64_mb):
     torch.manual_seed(0)
     result = fairlead.export(Stateful().eval(), (torch.randn(3, 3000), torch.zeros(3, 4)))
     assert [symbol["name"] for symbol in result.contract.symbols] == ["batch"]

@@ -122,7 +122,7 @@ def test_outputs_that_differ_from_run_to_run_are_refused(suffix, tmp_path):
     text = refused(Noisy(), path, progress=stages.append)
     assert "\n" not in text
     assert text.startswith(
-        "[verify] Expected a model whose outputs repeat, but eager differs from itself: output noisy differs by "
+        "[verify] Expected a model whose outputs repeat, but eager differs from itself: output 'noisy' differs by "
     )
     assert "between two runs at the same inputs. It draws with aten.rand_like.default in the model at " in text
     assert f"test_random.py:{Noisy.forward.__code__.co_firstlineno + 2}" in text
@@ -137,7 +137,7 @@ def test_outputs_that_differ_from_run_to_run_are_refused(suffix, tmp_path):
 def test_drawn_sizes_and_integers_are_refused(tmp_path):
     path = tmp_path / "model.onnx"
     chosen = Wrap(lambda x: x[torch.rand(x.shape[0]) > 0.5])
-    assert "output output has other sizes, [" in refused(chosen, path)
+    assert "output 'output' has other sizes, [" in refused(chosen, path)
     assert "int64 values differ between two runs" in refused(Wrap(lambda x: torch.randperm(x.shape[0])), path)
 
 
@@ -159,7 +159,7 @@ def test_an_output_that_repeats_is_compared_although_others_are_drawn(tmp_path):
         text = refused(model, tmp_path / "model.onnx", allow_random=True)
     finally:
         fairlead.lowerings.unregister_lowering("aten.tanh.default")
-    assert "Expected ONNX Runtime to agree with eager, but output plain differs by " in text
+    assert "Expected ONNX Runtime to agree with eager, but output 'plain' differs by " in text
 
 
 def test_outputs_that_repeat_although_the_model_draws_are_compared(tmp_path):

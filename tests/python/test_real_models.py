@@ -36,9 +36,12 @@ def test_smollm2_writes_the_same_64_tokens_as_pytorch(tmp_path):
     )
 
     text = TextGenerator(tmp_path / "out")
-    assert text.generate("What is the capital of France?", max_new_tokens=16) == "The capital of France is Paris."
+    question = "What is the capital of France?"
+    assert text.generate(question, chat=True, max_new_tokens=16) == "The capital of France is Paris."
+    # As the README shows it.
+    assert text.generate("The capital of France is", max_new_tokens=8).startswith(" Paris")
 
-    ids = text.tokens("Write a long story about a lighthouse keeper.")
+    ids = text.tokens("Write a long story about a lighthouse keeper.", chat=True)
     got = text.generator.generate([ids], max_new_tokens=64, do_sample=False)[0]
     del text
     model = load(checkpoint, None, "float32").model

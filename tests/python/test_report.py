@@ -104,6 +104,7 @@ def test_memory_grows_with_the_sizes(decoder):
     assert 0 < small["inputs"] < small["bytes"] < large["bytes"]
 
 
+@pytest.mark.not_compared("the test removes the weights")
 def test_a_folder_with_several_files_is_one_page_with_a_section_each(tmp_path):
     for name, (model, inputs) in report_models.encoder_decoder().items():
         fairlead.export(model, inputs, tmp_path / f"{name}.onnx", external_data="always")
@@ -268,7 +269,7 @@ def test_a_wrong_file_shows_its_differences(tmp_path):
 
 def test_strict_shows_what_was_read(tmp_path):
     _, page = page_of("strict", tmp_path)
-    assert "return x * 2 if x.sum() &gt; 0 else x" in page
+    assert "if x.sum() &gt; 0:" in page
 
 
 class Refuses(torch.nn.Module):

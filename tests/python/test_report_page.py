@@ -205,7 +205,7 @@ def test_a_folder_of_parts_has_a_section_each(tmp_path, look):
     ("kind", "texts"),
     [
         ("diverged", ["Where the runs part", "hidden = self.large(hidden)", "hidden = torch.tanh(self.small(hidden))"]),
-        ("strict", ["Values that the model read", "return x * 2 if x.sum() > 0 else x"]),
+        ("strict", ["Values that the model read", "if x.sum() > 0:"]),
         ("unsolved", ["Numbers that nothing explains", "steps = x.new_zeros(count)", "x.new_ones("]),
         ("missing", ["Missing operators", "aten.special_airy_ai.default", "aten.special_bessel_j0.default"]),
         ("forms", ["Operators in a form that cannot be written", "aten.view.dtype", "aten.convolution.default"]),

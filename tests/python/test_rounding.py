@@ -18,6 +18,7 @@ class Cancels(torch.nn.Module):
         return torch.cat([x, x + 1e-3], 1) @ self.weight
 
 
+@pytest.mark.not_compared("eager itself is as far from exact")
 def test_an_ill_conditioned_model_is_accepted_and_the_contract_says_so(tmp_path):
     x = torch.randn(3, 512, generator=torch.Generator().manual_seed(1))
     result = fairlead.export(Cancels(8.0).eval(), (x,), tmp_path / "m.onnx", dynamic_shapes={"x": {0: "rows"}})

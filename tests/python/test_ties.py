@@ -44,20 +44,27 @@ def at(model, example, others, path):
             torch.testing.assert_close(torch.from_numpy(g), e)
 
 
-@pytest.mark.xfail(
-    raises=fairlead.Discrepancy, strict=False,
+OPEN = pytest.mark.xfail(
+    raises=fairlead.Discrepancy,
     reason="unsorted results of topk stand in an order of eager's own, which the check with other values compares",
-)  # fmt: skip
-@pytest.mark.parametrize("sorted", [True, False])
+)
+SIZES = [(4, 2), (8, 2), (8, 8), (84, 30), (130, 2), (300, 1)]
+
+
 @pytest.mark.parametrize("largest", [True, False])
-@pytest.mark.parametrize(("n", "k"), [(4, 2), (8, 2), (8, 8), (84, 30), (130, 2), (300, 1)])
-def test_rows_of_equal_elements(n, k, largest, sorted, tmp_path):
+@pytest.mark.parametrize(
+    ("n", "k", "sorted"),
+    [(n, k, True) for n, k in SIZES]
+    + [pytest.param(n, k, False, marks=OPEN if (n, k) in [(8, 8), (84, 30)] else ()) for n, k in SIZES],
+)
+def test_rows_of_equal_elements(n, k, sorted, largest, tmp_path):
     distinct = torch.stack([torch.randperm(n) for _ in range(3)]).float()
     if not sorted and k > 1:  # PyTorch leaves the order open there, and any is right
         distinct = torch.ones(3, n)  # checks vary zeros, and would find the order open
     at(TopK(k, largest, sorted), distinct, [torch.zeros(5, n), torch.full((2, n), -1.5), distinct], tmp_path / "m.onnx")
 
 
+@pytest.mark.not_compared("PyTorch leaves the order of some equal elements among others open")
 @pytest.mark.parametrize("n", [7, 17, 30, 200])
 def test_sorts_of_equal_elements(n, tmp_path):
     at(Sort(), torch.randn(3, n), [torch.zeros(5, n), torch.randn(2, n)], tmp_path / "m.onnx")

@@ -94,12 +94,9 @@ def by_largest(x):
 def test_a_branch_on_a_value_is_found_where_the_example_took_one_side(shapes, tmp_path):
     path = tmp_path / "model.onnx"
     result = fairlead.export(Fn(by_largest), (torch.ones(2, 3) * 2,), path, dynamic_shapes=shapes)
-    assert f"the file requires read_0 == 1, which the model asks at {line_of(by_largest, 'x.max')}" in str(
-        result.contract
-    )
-    np.testing.assert_allclose(run(path, torch.ones(2, 3) * 3)[0], torch.ones(2, 3).mul(3).tanh(), rtol=1e-5)
-    with pytest.raises(Exception, match="read_0 == 1"):
-        run(path, torch.zeros(2, 3))
+    assert "at other values the model executes another program" in str(result.contract)
+    for x in (torch.ones(2, 3) * 3, torch.zeros(2, 3), -torch.ones(2, 3)):
+        np.testing.assert_allclose(run(path, x)[0], by_largest(x), rtol=1e-5)
 
 
 def test_a_choice_by_a_flag_that_executes_the_same_operators_is_found(tmp_path):
@@ -311,7 +308,7 @@ def test_state_that_a_call_changes_is_said_and_put_back(make, path, tmp_path):
     (row,) = result.contract.assumptions
     assert row["kind"] == "state"
     assert row["what"] == (
-        f"forward changes {path}, and output output of the next call differs: the file computes the first call"
+        f"forward changes {path}, and output 'output' of the next call differs: the file computes the first call"
     )
     assert row["source"] == line_of(make.forward, "def forward")
     np.testing.assert_allclose(run(tmp_path / "model.onnx", x)[0], make()(x))
@@ -354,7 +351,7 @@ def test_a_model_that_does_not_repeat_for_another_reason_says_so(tmp_path):
         return x * torch.tensor(float(next(calls)))
 
     text = refusal(fairlead.Discrepancy, Fn(counted), (torch.randn(2, 3),), tmp_path)
-    assert "eager differs from itself: output output differs by " in text
+    assert "eager differs from itself: output 'output' differs by " in text
     assert "Something outside of the model decides" in text
 
 

@@ -5,17 +5,9 @@ import random
 import onnxruntime
 import pytest
 import torch
+from wrapped import Wrap
 
 import fairlead
-
-
-class Wrap(torch.nn.Module):
-    def __init__(self, fn):
-        super().__init__()
-        self.fn = fn
-
-    def forward(self, *args):
-        return self.fn(*args)
 
 
 def agree(model, inputs, tmp_path, **options):

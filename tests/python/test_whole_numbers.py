@@ -1,6 +1,7 @@
 """Integers beyond 2^53, which a double cannot hold, and places among no edges at all."""
 
 import onnxruntime
+import pytest
 import torch
 
 import fairlead
@@ -18,6 +19,12 @@ class RollingHash(torch.nn.Module):
 class Powers(torch.nn.Module):
     def forward(self, x, n):
         return x**n, 3**n
+
+
+class Products(torch.nn.Module):
+    def forward(self, x):
+        chosen = x[x > 50]
+        return x.prod(1), x.prod(0, keepdim=True), x.prod(), x.cumprod(1), chosen.prod(), chosen.cumprod(0)
 
 
 class NoEdges(torch.nn.Module):
@@ -44,6 +51,19 @@ def test_powers(tmp_path):
     call = (torch.randint(-9, 9, (3, 5)), torch.randint(0, 20, (3, 5)))
     large = (torch.tensor([[3, -7, 2, 1]]), torch.tensor([[39, 22, 62, 63]]))
     at(Powers(), call, [call, large], tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8])
+def test_products_wrap_around(dtype, tmp_path):
+    """Odd numbers: one even one in 64 and everything behind it is 0."""
+    large = torch.randint(-50, 50, (3, 60)) * 2 + 1
+    none = -torch.ones(2, 3)
+    at(
+        Products(),
+        (torch.arange(21).reshape(3, 7).to(dtype),),
+        [(large.to(dtype),), (none.to(dtype),)],
+        tmp_path / "m.onnx",
+    )
 
 
 def test_no_edges(tmp_path):

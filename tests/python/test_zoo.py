@@ -39,11 +39,6 @@ def figures(name: str, path: str) -> dict:
     }
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="figures are to be taken anew: exact sizes, further programs and checks of the file have nodes of their own "
-    "(cosmos3_edge 698 for 409, clvp 2005 for 640, bros 450 for 219), and the sequence of cpmant is fixed",
-)
 @pytest.mark.parametrize("name", recipes.NAMES)
 def test_exports_with_the_figures_of_before(name, tmp_path):
     now, before = figures(name, tmp_path / "model.onnx"), FIGURES[name]

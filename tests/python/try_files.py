@@ -29,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 SECONDS = 10  # of processor time
 PATIENCE = 60  # of the clock: a command that waits for something
 BYTES = 3 << 30
+MOST = 8 << 30  # of memory that may be asked for: the machine survives what a command should have refused
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 PLAIN = "x = __import__('torch').rand(2, 2)\ndef make():\n    return __import__('torch').nn.ReLU().eval(), (x,)\n"
 
@@ -44,7 +45,7 @@ def commands(name: str, path: Path, work: Path, every: bool) -> Iterator[list[st
         "report": [["report", str(path), "-o", f"{work}/page.html"]],
         "verify": [["verify", str(path), "--against", against]],
         "export": [["export", str(path), f"{work}/out", "--no-verify"]],
-        "generate": [["generate", str(path), "the rain", "--max-new-tokens", "3"]],
+        "generate": [["generate", str(path), "the rain", "--max-new-tokens", "3", *more] for more in ([], ["--chat"])],
         "sweep": [["sweep", str(path), "-o", f"{work}/swept"]],
     }
     takes = {
@@ -71,6 +72,7 @@ def attempt(words: list[str], where: Path) -> str:
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             resource.setrlimit(resource.RLIMIT_CPU, (SECONDS + 2, SECONDS + 4))
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            resource.setrlimit(resource.RLIMIT_DATA, (MOST, MOST))
             from fairlead import cli
 
             sys.argv = ["fairlead", *words]
@@ -127,6 +129,16 @@ def attempt(words: list[str], where: Path) -> str:
     return ""
 
 
+def left_behind(root: Path) -> str:
+    """What lies where the command was to write, and should not: something half done, or a file in spite of an error."""
+    made = [path for path in root.iterdir() if path.name not in ("given", "at", "plain.py")]
+    failed = "error: [" in (root / "at" / "stderr").read_text(errors="replace")
+    wrong = [path.name for path in made if path.name.startswith(".") or (failed and path.suffix in (".onnx", ""))]
+    for path in made:
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return f"left {', '.join(wrong)}" if wrong else ""
+
+
 def warm_up() -> None:
     """Everything of ours and what it needs, so that a fork costs little."""
     import fairlead
@@ -151,7 +163,7 @@ def try_all(names: list[str], every: bool, number: int = 0, jobs: int = 1, show=
             path = FILES[name](root / "given")
             for words in commands(name, path, root, every):
                 (root / "at").mkdir(exist_ok=True)
-                problem = attempt(words, root / "at")
+                problem = attempt(words, root / "at") or left_behind(root)
                 tried += 1
                 if problem:
                     shown = " ".join([words[0], *(w for w in words[1:] if w.startswith("--"))])
@@ -168,7 +180,7 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="every command, also those that do not take such a file")
     parser.add_argument("--part", default="0/1")
     given = parser.parse_args()
-    import hostile_models  # noqa: F401
+    import hostile_wholes  # noqa: F401
     from hostile_files import FILES
 
     warm_up()

@@ -30,7 +30,7 @@ def export(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> float:
         raise
     assert_type(result, fairlead.ExportResult)
     assert_type(result.contract, fairlead.Contract)
-    return max(float(row["scaled"]) for row in result.discrepancies)
+    return max(float(row.scaled) for row in result.discrepancies)
 
 
 def observe(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> None:

@@ -7,14 +7,12 @@
 namespace fairlead::onnx {
 namespace {
 
-// aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor?
-// attn_mask=None,
-//   float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) ->
-//   Tensor
+// aten::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value,
+//   Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None,
+//   bool enable_gqa=False) -> Tensor
 //
-// A row whose mask is false everywhere gives zeros in PyTorch and NaN in a plain softmax. A boolean
-// mask becomes an additive one of the lowest finite value, so that such a row is an average instead
-// of NaN; eager's zeros are restored by `masked_rows` where the mask can have such rows.
+// A boolean mask is added as 0 and -inf. A row whose mask is false everywhere is NaN after the
+// softmax and zeros in PyTorch: `attend` restores these.
 Val additive(Lowering& b, Val mask, Dtype d) {
   if (b.dtype_of(mask) != Dtype::kBool) return b.cast(mask, d);
   return b.op("Where",

@@ -1,6 +1,5 @@
 // Complex numbers, which ONNX has only as pairs of real ones.
 #include <cmath>
-#include <unordered_set>
 
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/fft_ops.h"
@@ -216,74 +215,6 @@ constexpr OpRow kRows[] = {
     {"aten.view_as_real.default", lower_same, "Concat", ""},
 };
 
-// Operators that move numbers or add them up, and so do it to the parts one after the other.
-bool goes_by_parts(std::string_view op) {
-  static const std::unordered_set<std::string_view> names = {
-      "_reshape_alias",
-      "_unsafe_view",
-      "alias",
-      "as_strided",
-      "cat",
-      "clone",
-      "constant_pad_nd",
-      "contiguous",
-      "copy",
-      "cumsum",
-      "detach",
-      "diagonal",
-      "empty",
-      "empty_like",
-      "expand",
-      "expand_as",
-      "flatten",
-      "flip",
-      "gather",
-      "index",
-      "index_put",
-      "index_select",
-      "lift_fresh",
-      "lift_fresh_copy",
-      "masked_fill",
-      "mean",
-      "movedim",
-      "narrow",
-      "new_empty",
-      "new_zeros",
-      "permute",
-      "repeat",
-      "reshape",
-      "resolve_conj",
-      "resolve_neg",
-      "roll",
-      "scatter",
-      "select",
-      "select_scatter",
-      "slice",
-      "slice_scatter",
-      "split",
-      "split_with_sizes",
-      "squeeze",
-      "stack",
-      "sum",
-      "t",
-      "transpose",
-      "tril",
-      "triu",
-      "unbind",
-      "unfold",
-      "unsafe_split",
-      "unsqueeze",
-      "view",
-      "where",
-      "zero",
-      "zeros",
-      "zeros_like",
-  };
-  if (!op.starts_with("aten.")) return false;
-  op.remove_prefix(5);
-  return names.contains(op.substr(0, op.find('.')));
-}
-
 }  // namespace
 
 std::span<const OpRow> complex_ops() { return kRows; }
@@ -296,7 +227,8 @@ void lower_complex(Lowering& b, LowerFn plain) {
   for (const OpRow& row : kRows) {
     if (row.aten == op) return row.lower(b);
   }
-  if (!goes_by_parts(op)) b.unsupported("no form for complex numbers");
+  // Operators that move numbers or add them up do it to the parts one after the other.
+  if (!b.node().op.has(Trait::kByParts)) b.unsupported("no form for complex numbers");
   for (std::size_t k = 0; k < b.node().args.size(); ++k) {
     if (b.is_tensor(k) && is_float(b.dtype(k))) b.unsupported("mixes real and complex numbers");
   }

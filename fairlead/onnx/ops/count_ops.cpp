@@ -5,6 +5,7 @@
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/index_forms.h"
 #include "fairlead/onnx/ops/nan_forms.h"
+#include "fairlead/onnx/ops/step_forms.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -45,7 +46,10 @@ Running running(Lowering& b, Val x, std::int64_t axis, double rest) {
 void lower_cumprod(Lowering& b) {
   const Dtype d = b.out_dtype();
   if (b.rank(0) == 0) return b.result(b.in(0));
-  const Dtype work = is_float(d) ? (dtype_size(d) < 4 ? Dtype::kFloat32 : d) : Dtype::kInt64;
+  if (is_integer(d)) {
+    return b.result(products(b, b.in(0, d), b.shape(0), b.axis(1)).running);
+  }
+  const Dtype work = dtype_size(d) < 4 ? Dtype::kFloat32 : d;
   const Running r = running(b, b.cast(b.in(0, d), work), b.axis(1), 1);
   b.result(b.transpose(b.reduce("ReduceProd", r.rows, {b.rank(0)}, false), inverse(r.perm)));
 }
@@ -90,8 +94,7 @@ void lower_cumulative(Lowering& b) {
   b.result(1, b.transpose(b.reduce("ReduceMax", place, {b.rank(0)}, false), inverse(r.perm)));
 }
 
-// ---- bins
-// -------------------------------------------------------------------------------------------
+// ---- bins ---------------------------------------------------------------------------------------
 
 // The axis behind those of the result. Not -1: ONNX Runtime reduces empty tensors along a negative
 // axis to their own shape.
@@ -215,8 +218,7 @@ void lower_repeat_interleave(Lowering& b) {
   b.result(b.slice(steps, 0, b.ints({0}), total));
 }
 
-// ---- distinct values
-// ----------------------------------------------------------------------------------
+// ---- distinct values ----------------------------------------------------------------------------
 
 // aten::_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool
 // return_counts=False)
@@ -282,7 +284,7 @@ constexpr OpRow kRows[] = {
     {"aten.bucketize.Tensor", lower_bucketize, "GreaterOrEqual, ReduceSum", kProduct},
     {"aten.cummax.default", lower_cumulative<true>, "Where, ReduceMax", kSquare},
     {"aten.cummin.default", lower_cumulative<false>, "Where, ReduceMin", kSquare},
-    {"aten.cumprod.default", lower_cumprod, "Where, ReduceProd", kSquare},
+    {"aten.cumprod.default", lower_cumprod, "Where, ReduceProd; Scan of integers", kSquare},
     {"aten.cumsum.default", lower_cumsum, "CumSum", ""},
     {"aten.histc.default", lower_histc, "ScatterElements", ""},
     {"aten.isin.Scalar_Tensor", lower_isin, "Equal, ReduceSum", kProduct},

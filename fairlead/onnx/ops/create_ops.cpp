@@ -3,6 +3,7 @@
 
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/formula.h"
+#include "fairlead/onnx/ops/index_forms.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -36,6 +37,22 @@ void lower_arange(Lowering& b) {
     return k >= 0 && b.has(static_cast<std::size_t>(k)) ? b.in(static_cast<std::size_t>(k), work)
                                                         : b.scalar(otherwise, work);
   };
+  const auto whole = [&](int k, std::int64_t otherwise) -> Expr {
+    if (k < 0 || !b.has(static_cast<std::size_t>(k))) return b.expr(otherwise);
+    const ArgKind kind = b.node().args[static_cast<std::size_t>(k)].kind;
+    return kind == ArgKind::kInt ? b.integer(static_cast<std::size_t>(k)) : nullptr;
+  };
+  const Expr start = whole(kStart, 0), step = whole(kStep, 1);
+  // Where places of a Range become ends of a Slice, one that may go below 0 is counted from 0.
+  const bool upward = start != nullptr && step != nullptr && is_const(step) && step->value > 0 &&
+                      b.pool().never_below_zero(start);
+  if (integral && start != nullptr && step != nullptr && !upward &&
+      b.avoids(Fault::kRangeAsSlice)) {
+    const Val counted = range(b, b.expr(0), b.out_shape()[0], b.expr(1));
+    const Val scaled = b.op("Mul", {counted, b.size_scalar(step)});
+    b.result(b.op("Add", {scaled, b.size_scalar(start)}));
+    return;
+  }
   b.result(b.op("Range", {bound(kStart, 0), bound(kEnd, 0), bound(kStep, 1)}, {}, work));
 }
 

@@ -11,11 +11,10 @@ namespace {
 enum class Way { kForward, kInverse, kOneSided };
 
 // Along `axis` of pairs [..., 2] (or of real numbers [..., 1]). DFT wants a batch dimension in
-// front. In double: in float32 ONNX Runtime loses three digits at lengths that are not powers of
-// two.
+// front.
 Val dft(Lowering& b, Val x, int rank, std::int64_t axis, Way way) {
   const Dtype d = b.dtype_of(x);
-  x = b.cast(x, Dtype::kFloat64);
+  x = b.cast(x, b.avoids(Fault::kDftLosesDigits) ? Dtype::kFloat64 : b.kernel_dtype("DFT", d));
   const bool alone = rank == 1;
   if (alone) {
     x = b.unsqueeze(x, {0});

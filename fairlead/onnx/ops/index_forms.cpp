@@ -11,6 +11,8 @@ Val range(Lowering& b, Expr n) { return range(b, b.expr(0), n, b.expr(1)); }
 Val range(Lowering& b, Expr start, Expr n, Expr step) {
   if (is_const(start) && is_const(n) && is_const(step) && n->value <= 4096) {
     Ints values(static_cast<std::size_t>(std::max<std::int64_t>(n->value, 0)));
+    // The last one is the largest: the pool refuses what is beyond 64 bits.
+    if (!values.empty()) (void)b.pool().add(start, b.pool().mul(b.expr(n->value - 1), step));
     for (std::size_t k = 0; k < values.size(); ++k) {
       values[k] = start->value + static_cast<std::int64_t>(k) * step->value;
     }
@@ -98,8 +100,7 @@ Val scatter_elements(Lowering& b, Val data, Val indices, Val updates, std::int64
   return scatter(b, "ScatterElements", data, indices, updates, reduction, {attr("axis", axis)});
 }
 
-// ---- lists of indices
-// -----------------------------------------------------------------------------
+// ---- lists of indices ---------------------------------------------------------------------------
 
 IndexList read_indices(Lowering& b, std::size_t i, int rank) {
   const std::vector<Arg>& items = b.node().args[i].items;

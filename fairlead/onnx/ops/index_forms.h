@@ -13,6 +13,11 @@ namespace fairlead::onnx {
 // start, start + step, ... : n of them, int64 [n].
 [[nodiscard]] Val range(Lowering& b, Expr start, Expr n, Expr step);
 
+// A size to divide by: integers divided by 0 end the process of ONNX Runtime.
+[[nodiscard]] inline Expr at_least_one(Lowering& b, Expr size) {
+  return b.pool().max(size, b.expr(1));
+}
+
 // Where, also for types that ONNX Runtime has no Where for.
 [[nodiscard]] Val choose(Lowering& b, Val condition, Val yes, Val no);
 

@@ -7,8 +7,7 @@
 namespace fairlead::onnx {
 namespace {
 
-// ---- triangles
-// --------------------------------------------------------------------------------------
+// ---- triangles ----------------------------------------------------------------------------------
 
 // aten::tril(Tensor self, SymInt diagonal=0) -> Tensor
 template <bool kUpper>
@@ -31,8 +30,7 @@ void lower_triangle_places(Lowering& b) {
   b.result(b.op("NonZero", {kept}));
 }
 
-// ---- diagonals
-// --------------------------------------------------------------------------------------
+// ---- diagonals ----------------------------------------------------------------------------------
 
 struct Diagonal {
   Ints perm;   // the two dimensions in front
@@ -118,8 +116,7 @@ void lower_block_diag(Lowering& b) {
   b.result(b.concat(rows, 0));
 }
 
-// ---- windows and strides
-// ----------------------------------------------------------------------------
+// ---- windows and strides ------------------------------------------------------------------------
 
 // aten::unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)
 void lower_unfold(Lowering& b) {
@@ -266,8 +263,7 @@ void lower_as_strided_scatter(Lowering& b) {
   b.result(b.transpose(b.op("Reshape", {written, b.shape_tensor(ordered)}), inverse(m.order)));
 }
 
-// ---- turns
-// ------------------------------------------------------------------------------------------
+// ---- turns --------------------------------------------------------------------------------------
 
 Val flipped(Lowering& b, Val v, const Ints& axes) {
   const std::size_t n = axes.size();
@@ -303,7 +299,8 @@ Val rolled(Lowering& b, Val v, std::int64_t axis, Expr shift, Expr size) {
                     axis);
   }
   const Val moved = b.op("Sub", {range(b, size), b.size_scalar(shift)});
-  return b.op("Gather", {v, b.op("Mod", {moved, b.size_scalar(size)})}, {attr("axis", axis)});
+  return b.op("Gather", {v, b.op("Mod", {moved, b.size_scalar(at_least_one(b, size))})},
+              {attr("axis", axis)});
 }
 
 // aten::roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor

@@ -15,11 +15,13 @@ void lower_linear(Lowering& b) {
   b.result(b.has(2) ? b.op("Add", {y, b.in(2)}) : y);
 }
 
-// aten::matmul, mm, bmm, mv, dot. ONNX Runtime refuses an empty matrix times a vector, and takes
-// the vector as a matrix.
+// aten::matmul, mm, bmm, mv, dot. Where an empty matrix times a vector is refused, the vector is
+// taken as a matrix.
 void lower_matmul(Lowering& b) {
   const Dtype d = b.out_dtype();
-  if (b.rank(0) < 2 || b.rank(1) != 1) return b.result(b.op("MatMul", {b.in(0, d), b.in(1, d)}));
+  const bool vector = b.rank(0) >= 2 && b.rank(1) == 1;
+  if (!vector || !b.avoids(Fault::kMatrixOfNothing))
+    return b.result(b.op("MatMul", {b.in(0, d), b.in(1, d)}));
   b.result(b.squeeze(b.op("MatMul", {b.in(0, d), b.unsqueeze(b.in(1, d), {1})}), {-1}));
 }
 

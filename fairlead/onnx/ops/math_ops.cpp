@@ -43,6 +43,13 @@ bool is_nonzero(Lowering& b, std::size_t i) {
          (a.kind == ArgKind::kFloat && a.expr == nullptr && a.number != 0);
 }
 
+// The divisor, where integers are divided: PyTorch refuses 0, which ends the process of ONNX
+// Runtime.
+Num divisor(Lowering& b) {
+  const Num y = arg(b, 1);
+  return is_float(y.dtype()) || is_nonzero(b, 1) ? y : where(y == 0.0, 1, y);
+}
+
 // What is left of x after y was taken from it q times, q rounded towards zero. ONNX Runtime's own
 // fmod of integers goes through double.
 Num left_over(Num x, Num y, Num q) { return x - q * y; }
@@ -52,7 +59,7 @@ Num left_over(Num x, Num y, Num q) { return x - q * y; }
 // corrects the quotient by the difference of both remainders, which is 0 or y. Floats follow
 // PyTorch: from the exact remainder, so that 1 // 0.1 is 9 as in Python.
 Val floor_divide(Lowering& b) {
-  Num x = arg(b), y = arg(b, 1);
+  Num x = arg(b), y = divisor(b);
   if (!is_float(x.dtype())) {
     if (dtype_kind(x.dtype()) == DtypeKind::kUint) return x / y;
     if (x.dtype() == Dtype::kInt64) {
@@ -73,7 +80,7 @@ Val floor_divide(Lowering& b) {
 void lower_div_mode(Lowering& b) {
   const std::string_view mode = b.text(2);
   if (mode == "floor") return b.result(floor_divide(b));
-  const Num quotient = arg(b) / arg(b, 1);
+  const Num quotient = arg(b) / divisor(b);
   b.result(mode == "trunc" && is_float(quotient.dtype()) ? trunc(quotient) : quotient);
 }
 
@@ -81,7 +88,7 @@ void lower_floor_divide(Lowering& b) { b.result(floor_divide(b)); }
 
 // aten::remainder.Tensor(Tensor self, Tensor other) -> Tensor: the sign of the divisor
 void lower_remainder(Lowering& b) {
-  const Num x = arg(b), y = arg(b, 1);
+  const Num x = arg(b), y = divisor(b);
   if (!is_float(x.dtype())) return b.result(node("Mod", x, y));
   const Num m = fmod(x, y);
   b.result(m + where(m * y < 0.0, y, 0));
@@ -89,7 +96,7 @@ void lower_remainder(Lowering& b) {
 
 // aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor: the sign of the dividend
 void lower_fmod(Lowering& b) {
-  const Num x = arg(b), y = arg(b, 1);
+  const Num x = arg(b), y = divisor(b);
   b.result(is_float(x.dtype()) ? fmod(x, y) : left_over(x, y, x / y));
 }
 

@@ -117,8 +117,7 @@ Val group_normalized(Lowering& b, Val x, Expr groups, double eps) {
 }
 
 // aten::group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float
-// eps=1e-05,
-//   bool cudnn_enabled=True) -> Tensor
+//   eps=1e-05, bool cudnn_enabled=True) -> Tensor
 void lower_group_norm(Lowering& b) {
   const Dtype d = work_dtype(b.out_dtype());
   const Val y = group_normalized(b, b.in(0, d), b.integer(1), b.number(4, 1e-5));
@@ -190,21 +189,19 @@ void batch_norm(Lowering& b, const BatchArgs& at) {
 void lower_batch_norm(Lowering& b) { batch_norm(b, {3, 4, 7, 5}); }
 
 // aten::_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor
-// running_mean,
-//   Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)
+//   running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)
 void lower_batch_norm_eval(Lowering& b) { batch_norm(b, {3, 4, 6, -1}); }
 
 // aten::_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool
-// training,
-//   float momentum, float eps) -> (Tensor, Tensor, Tensor)
+//   training, float momentum, float eps) -> (Tensor, Tensor, Tensor)
 void lower_batch_norm_no_stats(Lowering& b) {
   const Dtype d = work_dtype(b.out_dtype());
   batch_statistics(b, b.in(0, d), b.in(1, d), b.in(2, d), b.number(5));
 }
 
-// aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor?
-// running_var,
-//   bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor
+// aten::instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean,
+//   Tensor? running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) ->
+//   Tensor
 void lower_instance_norm(Lowering& b) {
   const Dtype d = work_dtype(b.out_dtype());
   const double eps = b.number(7, 1e-5);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "fairlead/onnx/families.h"
+#include "fairlead/onnx/ops/index_forms.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -55,7 +56,7 @@ Val places(Lowering& b, Mode mode, Expr size, Expr before, Expr after) {
     case Mode::kEdge:
       return b.op("Max", {b.op("Min", {i, last}), zero});
     case Mode::kWrap:
-      return b.op("Mod", {i, b.size_scalar(size)});
+      return b.op("Mod", {i, b.size_scalar(at_least_one(b, size))});
     case Mode::kReflect:
       return b.op("Sub", {last, b.op("Abs", {b.op("Sub", {last, b.op("Abs", {i})})})});
   }

@@ -4,6 +4,7 @@
 
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/kernels.h"
+#include "fairlead/onnx/ops/index_forms.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -51,6 +52,48 @@ Windows read_windows(Lowering& b, std::size_t count, int dilation_arg, std::size
   return w;
 }
 
+// Axes, of an input with a batch, along which one window is all of it, where its size is that of
+// the input (`F.avg_pool2d(x, x.shape[2:])`) and the other windows are of one element; none for
+// windows of another kind.
+Ints whole_axes(Lowering& b, std::size_t count) {
+  const std::vector<Arg>& kernel = b.node().args[1].items;
+  const Shape& shape = b.shape(0);
+  Ints axes;
+  bool varies = false;
+  for (std::size_t k = 0; k < count; ++k) {
+    if (kernel.empty()) return {};
+    const Arg& size = kernel.size() == 1 ? kernel[0] : kernel[k];
+    if (size.kind != ArgKind::kInt) return {};
+    varies = varies || !is_const(size.expr);
+    if (size.expr == shape[shape.size() - count + k]) {
+      axes.push_back(static_cast<std::int64_t>(k) + 2);
+    } else if (!is_const(size.expr, 1)) {
+      return {};
+    }
+  }
+  if (!varies) return {};
+  const Ints padding = spatial(b, 3, count, Ints(count, 0));
+  const bool padded = std::any_of(padding.begin(), padding.end(), [](auto p) { return p != 0; });
+  // A window of one element that is not at every place has a stride of its own.
+  const auto made = [&](std::size_t k) {
+    const Expr size = shape[shape.size() - count + k],
+               out = b.out_shape()[shape.size() - count + k];
+    const bool whole =
+        std::find(axes.begin(), axes.end(), static_cast<std::int64_t>(k) + 2) != axes.end();
+    return whole ? is_const(out, 1) : out == size;
+  };
+  for (std::size_t k = 0; k < count; ++k) {
+    if (!made(k)) return {};
+  }
+  return padded ? Ints{} : axes;
+}
+
+Val over_whole(Lowering& b, std::string_view type, Val x, Ints axes, std::size_t count) {
+  const bool batched = b.rank(0) == static_cast<int>(count) + 2;
+  for (std::int64_t& axis : axes) axis -= batched ? 0 : 1;
+  return b.reduce(type, x, axes, true);
+}
+
 bool hangs_over(const Windows& w) {
   return !std::all_of(w.overhang.begin(), w.overhang.end(), [](Expr e) { return is_const(e, 0); });
 }
@@ -96,13 +139,13 @@ Val plane_index(Lowering& b, Val index, const Windows& w, bool padded) {
                           : w.in[k]);
   }
   // The runtime counts over batch and channels too.
-  index = b.op("Mod", {index, b.size_scalar(p.product(size))});
+  index = b.op("Mod", {index, b.size_scalar(at_least_one(b, p.product(size)))});
   if (!padded) return index;
   Val flat;
   Expr below = b.expr(1);  // elements per step of this dimension in the plane without padding
   for (std::size_t k = count; k-- > 0;) {
-    Val place = k == 0 ? index : b.op("Mod", {index, b.size_scalar(size[k])});
-    index = b.op("Div", {index, b.size_scalar(size[k])});
+    Val place = k == 0 ? index : b.op("Mod", {index, b.size_scalar(at_least_one(b, size[k]))});
+    index = b.op("Div", {index, b.size_scalar(at_least_one(b, size[k]))});
     place = b.op("Mul",
                  {b.op("Sub", {place, b.scalar(static_cast<double>(w.padding[k]), Dtype::kInt64)}),
                   b.size_scalar(below)});
@@ -113,20 +156,22 @@ Val plane_index(Lowering& b, Val index, const Windows& w, bool padded) {
 }
 
 // aten::max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2]
-// padding=0,
-//   int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor); 1d and 3d alike
+//   padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor); 1d and 3d alike
 template <std::size_t kCount>
 void lower_max_pool(Lowering& b) {
   // Doubles hold the integers that have no kernel of their own.
   const Dtype work =
-      is_float(b.out_dtype()) ? kernel_dtype("MaxPool", b.out_dtype()) : Dtype::kFloat64;
+      is_float(b.out_dtype()) ? b.kernel_dtype("MaxPool", b.out_dtype()) : Dtype::kFloat64;
+  if (const Ints axes = whole_axes(b, kCount);
+      !axes.empty() && (b.result_count() < 2 || !b.result_used(1))) {
+    return b.result(over_whole(b, "ReduceMax", b.in(0, work), axes, kCount));
+  }
   const Windows w = read_windows(b, kCount, 4, 5);
   const bool batched = b.rank(0) == static_cast<int>(kCount) + 2;
   Val x = b.in(0, work);
   if (!batched) x = b.unsqueeze(x, {0});
-  // ONNX Runtime takes a Pad into the MaxPool behind it, and then pads with the lowest value
-  // whatever the Pad says; the largest of one stands between them.
-  if (b.made_by(x, "Pad")) x = b.op("Max", {x});
+  // The largest of one stands between a Pad and the MaxPool that would take it in.
+  if (b.made_by(x, "Pad") && b.avoids(Fault::kPadIntoMaxPool)) x = b.op("Max", {x});
   const bool explicit_padding = hangs_over(w);
   if (explicit_padding) x = pad_windows(b, x, w, -std::numeric_limits<double>::infinity());
   Attributes attributes = {
@@ -168,7 +213,10 @@ Val counted(Lowering& b, const Windows& w, std::size_t k, bool with_padding, Dty
 // of the zero-padded input is scaled to the count that PyTorch divides by.
 template <std::size_t kCount>
 void lower_avg_pool(Lowering& b) {
-  const Dtype d = kernel_dtype("AveragePool", b.out_dtype());
+  const Dtype d = b.kernel_dtype("AveragePool", b.out_dtype());
+  if (const Ints axes = whole_axes(b, kCount); !axes.empty() && !b.has(6)) {
+    return b.result(over_whole(b, "ReduceMean", b.in(0, d), axes, kCount));
+  }
   const Windows w = read_windows(b, kCount, -1, 4);
   const bool batched = b.rank(0) == static_cast<int>(kCount) + 2;
   const bool with_padding = b.flag(5, true);

@@ -1,6 +1,9 @@
 // Products and distances of vectors and matrices beside the plain matrix product.
 #include <algorithm>
 #include <cmath>
+#include <map>
+#include <optional>
+#include <string>
 
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/formula.h"
@@ -157,6 +160,81 @@ void lower_euclidean_dist(Lowering& b) {
   b.result(node("Sqrt", max(squares - 2.0 * matmul(x, turned), 0)));
 }
 
+using Labels = std::string;
+
+// The operand with its labels in this order; those that it does not have are left out, and several
+// of one group become one dimension.
+Val arranged(Lowering& b, Val v, const Labels& own, const std::map<char, Expr>& sizes,
+             const Labels& batch, const Labels& first, const Labels& second) {
+  Ints perm;
+  Shape from, to;
+  for (const Labels* group : {&batch, &first, &second}) {
+    Expr merged = b.expr(1);
+    for (const char c : *group) {
+      perm.push_back(static_cast<std::int64_t>(own.find(c)));
+      from.push_back(sizes.at(c));
+      if (group == &batch) to.push_back(sizes.at(c));
+      merged = b.pool().mul(merged, sizes.at(c));
+    }
+    if (group != &batch) to.push_back(merged);
+  }
+  return b.reshape(b.transpose(v, perm), from, to);
+}
+
+// Two operands as MatMul, for a runtime that has no Einsum of nothing. No value where the equation
+// has another form, or nothing can be empty.
+std::optional<Val> as_matmul(Lowering& b, const std::string& equation, const Inputs& inputs) {
+  if (!b.avoids(Fault::kEinsumOfNothing)) return std::nullopt;
+  const std::size_t comma = equation.find(','), arrow = equation.find("->");
+  if (inputs.size() != 2 || arrow == std::string::npos || equation.find('.') != std::string::npos) {
+    return std::nullopt;
+  }
+  const Labels spaced[] = {equation.substr(0, comma), equation.substr(comma + 1, arrow - comma - 1),
+                           equation.substr(arrow + 2)};
+  Labels parts[3];
+  for (int k = 0; k < 3; ++k) {
+    for (const char c : spaced[k]) {
+      if (c == ' ') continue;
+      if (parts[k].find(c) != std::string::npos) return std::nullopt;  // a diagonal
+      parts[k] += c;
+    }
+  }
+  std::map<char, Expr> sizes;
+  bool may_be_empty = false;
+  for (std::size_t k = 0; k < 2; ++k) {
+    const Shape& shape = b.graph().values[b.node().args[1].items[k].value].shape;
+    for (std::size_t axis = 0; axis < shape.size(); ++axis) {
+      const auto [it, fresh] = sizes.emplace(parts[k][axis], shape[axis]);
+      if (!fresh && it->second != shape[axis]) return std::nullopt;  // broadcast, maybe
+      may_be_empty =
+          may_be_empty || !b.pool().never_below_zero(b.pool().sub(shape[axis], b.expr(1)));
+    }
+  }
+  if (!may_be_empty) return std::nullopt;
+  const auto has = [&](int k, char c) { return parts[k].find(c) != std::string::npos; };
+  Labels batch, left, right, summed;
+  for (const auto& [c, size] : sizes) {
+    const bool both = has(0, c) && has(1, c), kept = has(2, c);
+    if (!both && !kept) return std::nullopt;  // summed alone
+    (both ? (kept ? batch : summed) : has(0, c) ? left : right) += c;
+  }
+  const Val product =
+      b.op("MatMul", {arranged(b, inputs[0], parts[0], sizes, batch, left, summed),
+                      arranged(b, inputs[1], parts[1], sizes, batch, summed, right)});
+  const Labels order = batch + left + right;
+  Shape from, to;
+  Expr rows = b.expr(1), columns = b.expr(1);
+  for (const char c : batch) from.push_back(sizes.at(c));
+  for (const char c : left) rows = b.pool().mul(rows, sizes.at(c));
+  for (const char c : right) columns = b.pool().mul(columns, sizes.at(c));
+  from.push_back(rows);
+  from.push_back(columns);
+  for (const char c : order) to.push_back(sizes.at(c));
+  Ints perm;
+  for (const char c : parts[2]) perm.push_back(static_cast<std::int64_t>(order.find(c)));
+  return b.transpose(b.reshape(product, from, to), perm);
+}
+
 // aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor
 //
 // Letters of both cases are different in PyTorch and not in every runtime: capital ones become
@@ -176,6 +254,7 @@ void lower_einsum(Lowering& b) {
   const Dtype wide = !narrow ? d : is_float(d) ? Dtype::kFloat32 : Dtype::kInt64;
   Inputs inputs = b.ins(1);
   for (Val& v : inputs) v = b.cast(v, wide);
+  if (const std::optional<Val> product = as_matmul(b, equation, inputs)) return b.result(*product);
   b.result(b.op("Einsum", inputs, {attr("equation", std::string_view(equation))}));
 }
 
@@ -190,7 +269,7 @@ constexpr OpRow kRows[] = {
     {"aten.cdist.default", lower_cdist, "Sub, ReduceL2", ""},
     {"aten.cross.default", lower_cross, "Gather, Mul, Sub", ""},
     {"aten.dist.default", lower_dist, "Sub, ReduceL2", ""},
-    {"aten.einsum.default", lower_einsum, "Einsum", ""},
+    {"aten.einsum.default", lower_einsum, "Einsum; MatMul where a dimension may be empty", ""},
     {"aten.embedding_renorm.default", lower_embedding_renorm, "ReduceL2, Where, Mul", ""},
     {"aten.ger.default", lower_outer, "Unsqueeze, Mul", ""},
     {"aten.linalg_cross.default", lower_cross, "Gather, Mul, Sub", ""},

@@ -83,10 +83,8 @@ void recurrent(Lowering& b, const Cell& cell, Places at) {
   const bool biases = b.flag(at.of(3)), batch_first = !at.packed && b.flag(8);
   if (b.flag(at.of(6)) && b.number(at.of(5)) > 0)
     b.unsupported("dropout between layers; call model.eval() first");
-  // ONNX Runtime crashes while it optimises a recurrent layer in float16: 16-bit ones compute in
-  // float32.
-  const Dtype d =
-      dtype_size(b.out_dtype()) == 2 ? Dtype::kFloat32 : kernel_dtype(cell.op, b.out_dtype());
+  const bool half = dtype_size(b.out_dtype()) == 2 && b.avoids(Fault::kHalfRecurrence);
+  const Dtype d = half ? Dtype::kFloat32 : b.kernel_dtype(cell.op, b.out_dtype());
   Inputs params = b.ins(at.of(2));
   for (Val& v : params) v = b.cast(v, d);
   const std::size_t plain = biases ? 4 : 2;
@@ -106,8 +104,8 @@ void recurrent(Lowering& b, const Cell& cell, Places at) {
   if (at.packed) {
     packing = packing_of(b, b.in(1, Dtype::kInt64));
     x = unpack(b, packing, x, packing.steps, 0);
-  } else if (const Expr steps = b.pool().mul(b.shape(0)[0], b.shape(0)[1]); !is_const(steps)) {
-    // ONNX Runtime ends the process where there is nothing to go through.
+  } else if (const Expr steps = b.pool().mul(b.shape(0)[0], b.shape(0)[1]);
+             !is_const(steps) && b.avoids(Fault::kRecurrenceOfNothing)) {
     const Val zero = b.zero_where(b.pool().min(steps, b.expr(1)),
                                   "the sequences of a recurrent layer have at least 1 step");
     x = b.op("Reshape", {x, b.op("Add", {b.ints({0, 0, 0}), zero})});

@@ -7,6 +7,7 @@
 #include "fairlead/onnx/ops/formula.h"
 #include "fairlead/onnx/ops/nan_forms.h"
 #include "fairlead/onnx/ops/op_name.h"
+#include "fairlead/onnx/ops/step_forms.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -38,10 +39,11 @@ Num reduced(Lowering& b, std::string_view op, Val v, const Axes& axes, bool keep
   return {&b, b.rank(0) == 0 ? v : b.reduce(op, v, axes, keepdim)};
 }
 
-// A few integers are combined one by one: ONNX Runtime's ReduceSum and ReduceProd round them to
-// double. Absent where there are more, or along several axes.
+// A few integers are combined one by one, for a runtime that rounds them to double. Absent where
+// there are more, or along several axes.
 Val one_by_one(Lowering& b, std::string_view op, Val x, const Axes& axes, bool keepdim) {
   const Expr n = count(b, axes);
+  if (!b.avoids(Fault::kIntegersThroughDouble)) return {};
   if (b.rank(0) == 0 || axes.size() != 1 || !is_integer(b.dtype_of(x))) return {};
   if (!is_const(n) || n->value < 1 || n->value > 8) return {};
   Val y;
@@ -74,22 +76,6 @@ void lower_extreme(Lowering& b) {
   b.result(found_extreme(b, kLargest, axes_or_all(b, kDim), b.flag(kKeep)));
 }
 
-// Whether a size may be 0 within the contract: free sizes of the inputs start at 1, counts of what
-// data selects and differences do not.
-bool may_be_zero(Lowering& b, Expr e) {
-  if (is_const(e)) return e->value <= 0;
-  if (e->kind == ExprKind::kSymbol) {
-    return b.pool().symbols()[static_cast<std::size_t>(e->value)].kind != SymbolKind::kSize;
-  }
-  const auto zero = [&](Expr part) { return may_be_zero(b, part); };
-  if (e->kind == ExprKind::kMul) {
-    return e->value <= 0 || std::any_of(e->args.begin(), e->args.end(), zero);
-  }
-  if (e->kind == ExprKind::kMin) return std::any_of(e->args.begin(), e->args.end(), zero);
-  if (e->kind == ExprKind::kMax) return std::all_of(e->args.begin(), e->args.end(), zero);
-  return e->kind != ExprKind::kAdd || std::any_of(e->args.begin(), e->args.end(), zero);
-}
-
 // The mean of nothing is NaN; ONNX Runtime gives 0.
 template <int kDim, std::size_t kKeep>
 void lower_mean(Lowering& b) {
@@ -108,8 +94,17 @@ template <int kDim, std::size_t kKeep>
 void lower_prod(Lowering& b) {
   const Axes axes = axes_or_all(b, kDim);
   const Val x = b.in(0, b.out_dtype());
+  if (!is_integer(b.out_dtype()) || b.rank(0) == 0) {
+    return b.result(reduced(b, "ReduceProd", x, axes, b.flag(kKeep)));
+  }
   const Val few = one_by_one(b, "Mul", x, axes, b.flag(kKeep));
-  b.result(few.present() ? few : reduced(b, "ReduceProd", x, axes, b.flag(kKeep)).v);
+  if (few.present()) return b.result(few);
+  if (axes.size() == 1) {
+    const Val whole = products(b, x, b.shape(0), axes[0]).whole;
+    return b.result(b.flag(kKeep) ? b.unsqueeze(whole, axes) : whole);
+  }
+  const Shape flat = {count(b, axes)};
+  b.result(products(b, b.reshape(x, b.shape(0), flat), flat, 0).whole);
 }
 
 // aten::aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)
@@ -223,8 +218,8 @@ constexpr OpRow kRows[] = {
     {"aten.min.default", lower_extreme<false, -1, kNone>, "ReduceMin", ""},
     {"aten.nanmean.default", lower_nanmean, "IsNaN, Where, ReduceSum, Div", ""},
     {"aten.nansum.default", lower_nansum, "IsNaN, Where, ReduceSum", ""},
-    {"aten.prod.default", lower_prod<-1, kNone>, "ReduceProd", kSums},
-    {"aten.prod.dim_int", lower_prod<1, 2>, "ReduceProd, Mul", kSums},
+    {"aten.prod.default", lower_prod<-1, kNone>, "ReduceProd; Scan of integers", kSums},
+    {"aten.prod.dim_int", lower_prod<1, 2>, "ReduceProd; Mul or Scan of integers", kSums},
     {"aten.std.correction", lower_var<kStd, 1, 2, 3>, "ReduceMean, ReduceSumSquare, Sqrt", ""},
     {"aten.std.default", lower_var<kStd, -1, 1, kNone>, "ReduceMean, ReduceSumSquare, Sqrt", ""},
     {"aten.std.dim", lower_var<kStd, 1, 2, 3>, "ReduceMean, ReduceSumSquare, Sqrt", ""},

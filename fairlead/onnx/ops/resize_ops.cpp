@@ -83,8 +83,7 @@ Val places(Lowering& b, Expr count, Dtype d) {
   return b.cast(i, d);
 }
 
-// ---- nearest
-// ----------------------------------------------------------------------------------------
+// ---- nearest ------------------------------------------------------------------------------------
 
 // PyTorch multiplies by the rounded step 1/k, and for a few k (41, 47..) lands below a whole
 // number.
@@ -133,8 +132,8 @@ void nearest(Lowering& b, std::size_t count, Scales scales, bool exact) {
   b.result(x);
 }
 
-// aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None, float?
-// scales_w=None)
+// aten::upsample_nearest2d(Tensor self, SymInt[2] output_size, float? scales_h=None,
+//   float? scales_w=None) -> Tensor
 template <std::size_t kCount>
 void lower_nearest(Lowering& b) {
   nearest(b, kCount, {2, false}, false);
@@ -156,8 +155,7 @@ void lower_nearest_exact_vec(Lowering& b) {
   nearest(b, kCount, {2, true}, true);
 }
 
-// ---- linear and cubic
-// -------------------------------------------------------------------------------
+// ---- linear and cubic ---------------------------------------------------------------------------
 
 // A value per sample along `axis`, shaped to broadcast over the dimensions after it.
 Val along(Lowering& b, Val v, std::int64_t axis, std::int64_t rank) {
@@ -253,9 +251,8 @@ void interpolate(Lowering& b, std::size_t count, bool cubic, std::size_t align, 
   b.result(count == 1 ? b.squeeze(x, {2}) : x);
 }
 
-// aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners, float?
-// scales_h=None,
-//   float? scales_w=None) -> Tensor
+// aten::upsample_bilinear2d(Tensor self, SymInt[2] output_size, bool align_corners,
+//   float? scales_h=None, float? scales_w=None) -> Tensor
 template <std::size_t kCount>
 void lower_linear(Lowering& b) {
   interpolate(b, kCount, false, 2, {3, false});
@@ -269,8 +266,7 @@ void lower_linear_vec(Lowering& b) {
 void lower_bicubic(Lowering& b) { interpolate(b, 2, true, 2, {3, false}); }
 void lower_bicubic_vec(Lowering& b) { interpolate(b, 2, true, 2, {3, true}); }
 
-// ---- antialiased
-// --------------------------------------------------------------------------------------
+// ---- antialiased --------------------------------------------------------------------------------
 
 // A filter of |s|: the triangle, or the cubic with A = -0.5 that antialiasing uses.
 Val filter(Lowering& b, Val s, bool cubic) {
@@ -308,9 +304,8 @@ Val filter_matrix(Lowering& b, const Axis& a, bool align_corners, bool cubic, Dt
   return b.op("Div", {weights, b.reduce("ReduceSum", weights, {1}, true)});
 }
 
-// aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners, float?
-// scales_h=None,
-//   float? scales_w=None) -> Tensor: a product with one matrix per dimension
+// aten::_upsample_bilinear2d_aa(Tensor self, SymInt[2] output_size, bool align_corners,
+//   float? scales_h=None, float? scales_w=None) -> Tensor: a product with one matrix per dimension
 void antialiased(Lowering& b, bool cubic, Scales scales) {
   if (!is_float(b.out_dtype())) b.unsupported("interpolation of integers");
   const Dtype d = work_dtype(b.out_dtype());

@@ -117,8 +117,7 @@ void lower_index_fill(Lowering& b) {
   b.result(write_along(b, b.in(0), b.rank(0), axis, index, updates, "none"));
 }
 
-// ---- scatter
-// --------------------------------------------------------------------------------------
+// ---- scatter ------------------------------------------------------------------------------------
 
 // The part of `src` that an index of shape `index` reads: its first elements along every axis.
 Val cut_to(Lowering& b, Val src, const Shape& from, const Shape& index) {
@@ -279,8 +278,7 @@ void lower_masked_scatter(Lowering& b) {
   b.result(scatter_nd(b, self, places, b.slice(values, 0, b.ints({0}), count)));
 }
 
-// ---- writes through views
-// ---------------------------------------------------------------------------
+// ---- writes through views -----------------------------------------------------------------------
 
 // A place that PyTorch counts from the end, counted from the beginning.
 Expr from_start(Lowering& b, Expr e, Expr size) {

@@ -217,8 +217,7 @@ void lower_mode(Lowering& b) {
   }
 }
 
-// ---- places of extremes
-// -----------------------------------------------------------------------------
+// ---- places of extremes -------------------------------------------------------------------------
 
 // aten::argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
 template <bool kLargest>

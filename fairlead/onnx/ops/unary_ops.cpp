@@ -103,36 +103,41 @@ void lower_square(Lowering& b) {
   b.result(b.op("Mul", {x, x}));
 }
 
-// float64 has no kernel of these in ONNX Runtime: written with those it has.
+// What there is no kernel of in float64 is written with those there are.
+bool needs_parts(Lowering& b, std::string_view op) {
+  return b.out_dtype() == Dtype::kFloat64 && !b.has_kernel(op, Dtype::kFloat64);
+}
+
 void lower_tan(Lowering& b) {
   const Num x = arg(b);
-  b.result(x.dtype() == Dtype::kFloat64 ? node("Sin", x) / node("Cos", x) : node("Tan", x));
+  b.result(needs_parts(b, "Tan") ? node("Sin", x) / node("Cos", x) : node("Tan", x));
 }
 
 template <int kSign>
 void lower_hyperbolic(Lowering& b) {
   const Num x = arg(b);
-  if (x.dtype() != Dtype::kFloat64) return b.result(node(kSign > 0 ? "Cosh" : "Sinh", x));
+  const char* own = kSign > 0 ? "Cosh" : "Sinh";
+  if (!needs_parts(b, own)) return b.result(node(own, x));
   const Num up = node("Exp", x), down = node("Exp", -x);
   b.result((kSign > 0 ? up + down : up - down) * 0.5);
 }
 
 void lower_asinh(Lowering& b) {
   const Num x = arg(b);
-  if (x.dtype() != Dtype::kFloat64) return b.result(node("Asinh", x));
+  if (!needs_parts(b, "Asinh")) return b.result(node("Asinh", x));
   const Num a = node("Abs", x);
   b.result(node("Sign", x) * node("Log", a + node("Sqrt", a * a + 1.0)));
 }
 
 void lower_acosh(Lowering& b) {
   const Num x = arg(b);
-  if (x.dtype() != Dtype::kFloat64) return b.result(node("Acosh", x));
+  if (!needs_parts(b, "Acosh")) return b.result(node("Acosh", x));
   b.result(node("Log", x + node("Sqrt", x * x - 1.0)));
 }
 
 void lower_atanh(Lowering& b) {
   const Num x = arg(b);
-  if (x.dtype() != Dtype::kFloat64) return b.result(node("Atanh", x));
+  if (!needs_parts(b, "Atanh")) return b.result(node("Atanh", x));
   b.result(node("Log", (1.0 + x) / (1.0 - x)) * 0.5);
 }
 

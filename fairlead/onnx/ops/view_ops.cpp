@@ -143,7 +143,7 @@ void lower_slice(Lowering& b) {
   if (b.out_shape() == b.shape(0) && whole) return b.result(b.in(0));
   const Val start = b.dim(b.integer(2, 0));
   const Val end = b.dim(b.integer(3, INT64_MAX));
-  b.result(b.slice(b.in(0), axis, start, end, b.constant_int(4, 1)));
+  b.result(b.op("Slice", {b.in(0), start, end, b.ints({axis}), b.dim(b.integer(4, 1))}));
 }
 
 // aten::select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)

@@ -54,8 +54,7 @@ void lower_im2col(Lowering& b) {
 }
 
 // aten::col2im(Tensor self, SymInt[2] output_size, int[2] kernel_size, int[2] dilation, int[2]
-// padding,
-//   int[2] stride) -> Tensor
+//   padding, int[2] stride) -> Tensor
 void lower_col2im(Lowering& b) {
   const bool batched = b.rank(0) == 3;
   Val x = b.in(0);

@@ -28,7 +28,7 @@ from torch.utils import _python_dispatch as dispatch
 
 from fairlead.base.signals import Terminated
 
-Function = TypeVar("Function", bound=Callable)
+Function = TypeVar("Function", bound=Callable[..., Any])
 INSISTS = 3  # so many signals after the first get through, whatever is half done
 
 _turn = threading.RLock()
@@ -146,7 +146,7 @@ class Door:
 class Change:
     """What takes a change back, at most once."""
 
-    def __init__(self, undo: Callable, held: Any):
+    def __init__(self, undo: Callable[..., Any], held: Any):
         self.undo, self.held = undo, [held]
 
     def __call__(self) -> None:
@@ -175,7 +175,7 @@ def uninterrupted() -> Iterator[None]:
     door.deliver_waiting()
 
 
-def changed(do: Callable[[], tuple], undo: Callable) -> Change:
+def changed(do: Callable[[], tuple[Any, ...]], undo: Callable[..., Any]) -> Change:
     """Does something that `undo`, called with what `do` gave, takes back: when the answer is called, or as the export
     ends."""
     door = own_door()
@@ -187,7 +187,7 @@ def changed(do: Callable[[], tuple], undo: Callable) -> Change:
 
 
 @contextlib.contextmanager
-def during(do: Callable[[], tuple], undo: Callable) -> Iterator[None]:
+def during(do: Callable[[], tuple[Any, ...]], undo: Callable[..., Any]) -> Iterator[None]:
     """`changed` for the length of a block."""
     change = changed(do, undo)
     try:

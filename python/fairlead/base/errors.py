@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
+from fairlead._core import FairleadError
+
+Raised = TypeVar("Raised", bound=FairleadError)
+
 
 def sentence_of(error: BaseException) -> str:
     """What an error says, without the function in brackets before it."""
@@ -9,11 +15,21 @@ def sentence_of(error: BaseException) -> str:
     return (text.partition("] ")[2] or text) if text.startswith("[") else text
 
 
-def reworded(error: BaseException, text: str, old: str = "", new: str = "") -> BaseException:
+def caused(error: Raised, cause: str) -> Raised:
+    """The error with its cause: what happened, as part of another sentence, without what to do about it."""
+    error.cause = cause
+    return error
+
+
+def cause_of(error: BaseException) -> str:
+    return getattr(error, "cause", "") or sentence_of(error)
+
+
+def reworded(error: FairleadError, text: str, old: str = "", new: str = "") -> FairleadError:
     """The same error in other words: `details`, `facts` and where it was raised stay. A path in its facts that begins
     with `old` begins with `new`, for users who know nothing of staged files."""
     error.args = (text, *error.args[1:])
-    facts = getattr(error, "facts", None)
+    facts = error.facts
     if facts and old and str(facts.get("path", "")).startswith(old):
         error.facts = facts | {"path": new + facts["path"].removeprefix(old)}
     return error

@@ -44,7 +44,7 @@ class MovedModules(MetaPathFinder, Loader):
         return ModuleSpec(fullname, self) if fullname.startswith("fairlead.") and home_of(fullname) else None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        home = home_of(spec.name)
+        home = home_of(spec.name) or spec.name
         warnings.warn(f"{spec.name} has moved: import {home}", DeprecationWarning, stacklevel=2)
         module = importlib.import_module(home)
         spec.loader_state = module.__spec__
@@ -52,7 +52,8 @@ class MovedModules(MetaPathFinder, Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         """It ran under its own name; importlib has given it the spec of the old one."""
-        module.__spec__ = module.__spec__.loader_state
+        if module.__spec__ is not None:
+            module.__spec__ = module.__spec__.loader_state
 
 
 def find_moved_modules() -> None:

@@ -87,7 +87,7 @@ def write_tokenizer_config(path: str) -> None:
 def configuration(checkpoint: Checkpoint, model: Any) -> dict[str, Any]:
     """config.json as the checkpoint has it, for the class that was exported."""
     if checkpoint.gguf_file is None:
-        settings = checkpoint.read_json("config.json")
+        settings: dict[str, Any] = checkpoint.read_json("config.json")
     else:
         settings = json.loads(model.config.to_json_string())
         settings.pop("quantization_config", None)  # the exported weights are plain numbers

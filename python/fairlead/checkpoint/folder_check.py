@@ -18,6 +18,7 @@ from fairlead.checkpoint.loaded import WEIGHT_DTYPES, Loaded, load
 from fairlead.checkpoint.source import Checkpoint, one_line
 from fairlead.report.record import read_record
 from fairlead.tree.calls import Call, normalise
+from fairlead.verify.patience import seconds_for
 from fairlead.verify.runtime_check import OnnxSession, compare, eager
 
 GENERATED = 16  # tokens of the greedy generation that are compared
@@ -75,7 +76,7 @@ def read_summary(folder: str) -> dict[str, Any]:
         )
     try:
         with open(path, encoding="utf-8") as file:
-            found = json.load(file)
+            found: dict[str, Any] = json.load(file)
     except (OSError, ValueError, RecursionError) as error:
         raise InvalidInput(f"[verify] Expected JSON in '{path}', got {one_line(error)}.") from error
     for key, values in (("dtype", WEIGHT_DTYPES), ("layout", LAYOUTS), ("task", None)):
@@ -89,7 +90,7 @@ def opened(path: str) -> OnnxSession:
     if not os.path.isfile(path):
         raise InvalidInput(f"[verify] Expected an ONNX file, got '{path}', which does not exist.")
     try:
-        return OnnxSession(path)
+        return OnnxSession(path, seconds_for(path))
     except Exception as error:
         raise InvalidInput(
             f"[verify] Expected a file that ONNX Runtime loads in '{path}', got {one_line(error)}. Export it again."
@@ -115,7 +116,12 @@ def check_generation(folder: str, loaded: Loaded) -> dict[str, Any]:
     from fairlead.runtime import Generator
 
     sample = loaded.cast(loaded.samples.generation())
-    settings = {"max_new_tokens": GENERATED, "min_new_tokens": GENERATED, "do_sample": False, "num_beams": 1}
+    settings: dict[str, Any] = {
+        "max_new_tokens": GENERATED,
+        "min_new_tokens": GENERATED,
+        "do_sample": False,
+        "num_beams": 1,
+    }
     # New tokens only: Whisper leaves its start out.
     expected = loaded.called(loaded.model.generate, sample | settings).numpy()[:, -GENERATED:]
     row = {"part": "all", "call": f"{GENERATED} tokens of {len(expected)} rows", "output": "tokens", "ok": True,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from fairlead.contract import Contract, has_shared_cache
+
 # Types that onnxruntime-genai treats as a decoder with a cache of keys and values. Others are given as "llama", which
 # means the same to it: the type only chooses how inputs are named and fed.
 DECODERS = {
@@ -14,16 +16,16 @@ DECODERS = {
 NAMES = {"gpt_oss": "gptoss"}
 
 
-def genai_config(model: Any, contract: Any, file: str) -> dict[str, Any] | None:
+def genai_config(model: Any, contract: Contract, file: str) -> dict[str, Any] | None:
     """None where the decoder keeps something else than keys and values, which genai has no names for."""
-    inputs = {row["name"]: row for row in contract.inputs}
+    inputs = {row.name: row for row in contract.inputs}
     keys = [name for name in inputs if re.fullmatch(r"past_key_values\.\d+\.key", name)]
     others = [name for name in inputs if "." in name and not re.fullmatch(r"past_key_values\.\d+\.(key|value)", name)]
-    outputs = [row["name"] for row in contract.outputs]
+    outputs = [row.name for row in contract.outputs]
     if not keys or others or "logits" not in outputs or "present.0.key" not in outputs:
         return None
     config, generation = model.config.get_text_config(), getattr(model, "generation_config", None)
-    shape = inputs[keys[0]]["shape"]
+    shape = inputs[keys[0]].shape
     heads, head_size = int(shape[1]), int(shape[3])
     length = getattr(config, "max_position_embeddings", None) or 2048
 
@@ -66,8 +68,8 @@ def genai_config(model: Any, contract: Any, file: str) -> dict[str, Any] | None:
         },
         "search": {
             "do_sample": False, "early_stopping": True, "max_length": length, "min_length": 0, "num_beams": 1,
-            "num_return_sequences": 1, "past_present_share_buffer": False, "repetition_penalty": 1.0,
-            "temperature": 1.0, "top_k": 1, "top_p": 1.0, "length_penalty": 1.0, "no_repeat_ngram_size": 0,
-            "diversity_penalty": 0.0,
+            "num_return_sequences": 1, "past_present_share_buffer": has_shared_cache(contract),
+            "repetition_penalty": 1.0, "temperature": 1.0, "top_k": 1, "top_p": 1.0, "length_penalty": 1.0,
+            "no_repeat_ngram_size": 0, "diversity_penalty": 0.0,
         },
     }  # fmt: skip

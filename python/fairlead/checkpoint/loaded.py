@@ -14,6 +14,7 @@ from fairlead.checkpoint import tasks
 from fairlead.checkpoint.sample_inputs import Samples
 from fairlead.checkpoint.sentence_embedding import SentenceEmbedding, pooling_of
 from fairlead.checkpoint.source import Checkpoint, custom_code, one_line, quiet, reading, weights
+from fairlead.checkpoint.stored import is_taken_apart, state_dict
 from fairlead.generation.export import plan_for
 from fairlead.generation.plan import PartPlan, Plan
 
@@ -38,7 +39,8 @@ class Loaded:
         """
         if self.generates:
             sample = self.cast(self.samples.generation(which))
-            return self.called(lambda **sample: plan_for(self.model, sample, merged=merged), sample)
+            plan: Plan = self.called(lambda **sample: plan_for(self.model, sample, merged=merged), sample)
+            return plan
         model = self.model
         pooling = pooling_of(self.checkpoint) if self.task.name == "feature-extraction" else None
         if pooling is not None:
@@ -122,6 +124,10 @@ def load_model(checkpoint: Checkpoint, architecture: str, dtype: torch.dtype) ->
     word = "dtype" if int(transformers.__version__.partition(".")[0]) >= 5 else "torch_dtype"
     arguments = checkpoint.arguments() | {"config": checkpoint.config, word: dtype, "output_loading_info": True}
     refuse_larger_than_files(checkpoint, cls)
+    if is_taken_apart(checkpoint):
+        config = copy.deepcopy(checkpoint.config)
+        del config.quantization_config
+        arguments |= {"pretrained_model_name_or_path": None, "config": config, "state_dict": state_dict(checkpoint)}
     with reading(checkpoint, f"the weights of {architecture}"):
         model, info = cls.from_pretrained(**arguments)
         missing = sorted(info["missing_keys"])
@@ -134,4 +140,5 @@ def load_model(checkpoint: Checkpoint, architecture: str, dtype: torch.dtype) ->
             f"[export] Expected weights for all of {architecture}, but '{checkpoint.folder}' lacks {len(missing)}, "
             f"{missing[0]} among them. Name a task it was trained for with --task."
         )
-    return model.eval()
+    ready: torch.nn.Module = model.eval()
+    return ready

@@ -30,7 +30,8 @@ class Samples:
     """Tokenizer and processors of a checkpoint, loaded when something needs them."""
 
     def __init__(self, checkpoint: Checkpoint, model: torch.nn.Module, task: Task):
-        self.checkpoint, self.model, self.task, self.config = checkpoint, model, task, model.config
+        self.checkpoint, self.model, self.task = checkpoint, model, task
+        self.config: Any = model.config
         self.notes: list[str] = []
         self.parameters = inspect.signature(model.forward).parameters
         self.generator = torch.Generator().manual_seed(0)
@@ -71,7 +72,7 @@ class Samples:
         with reading(self.checkpoint, "a tokenizer and processors that make inputs"):
             if self.task.takes == ("image", "text"):
                 return self.image_and_text(which)
-            return getattr(self, self.task.takes[0])(which)
+            return dict(getattr(self, self.task.takes[0])(which))
 
     def decodes(self) -> bool:
         """Whether new text is put after the prompt: then it is padded before it."""
@@ -182,7 +183,8 @@ class Samples:
     def with_picture(self, processor: Any, text: str) -> str:
         if getattr(processor, "chat_template", None):
             content = [{"type": "image"}, {"type": "text", "text": text}]
-            return processor.apply_chat_template([{"role": "user", "content": content}], add_generation_prompt=True)
+            messages = [{"role": "user", "content": content}]
+            return str(processor.apply_chat_template(messages, add_generation_prompt=True))
         token = getattr(processor, "image_token", None) or getattr(processor, "boi_token", None)
         return f"{token} {text}" if token else text
 
@@ -202,7 +204,7 @@ class Samples:
 
     def drawn_sound(self, rows: int) -> dict[str, torch.Tensor]:
         if "input_features" in self.parameters:
-            bins = getattr(self.config, "num_mel_bins", None) or getattr(self.config, "feature_size", 80)
+            bins: Any = getattr(self.config, "num_mel_bins", None) or getattr(self.config, "feature_size", 80)
             frames = 2 * getattr(self.config, "max_source_positions", 150)
             return {"input_features": torch.rand(rows, bins, frames, generator=self.generator) - 0.5}
         waves = [tone(0.4 + 0.1 * rows, SAMPLING_RATE) * (1 + k) for k in range(rows)]

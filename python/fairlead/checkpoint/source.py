@@ -16,6 +16,7 @@ import importlib.util
 import json
 import os
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +35,7 @@ class Checkpoint:
     trust_remote_code: bool = False  # whether Python in the folder may run
     notes: list[str] = field(default_factory=list)
     reader_class: Any = None
+    stored: Any = None  # what was read of quantised weights
     _config: Any = None
     _reader: Any = None
 
@@ -86,6 +88,8 @@ class Checkpoint:
         if self._config is None:
             if not self.trust_remote_code and self.brings_configuration():
                 raise custom_code(self)
+            if self.gguf_file is None:
+                refuse_absurd(self.read_json("config.json"), self.folder)
             with reading(self, "a configuration"):
                 from transformers import AutoConfig
 
@@ -140,6 +144,11 @@ def in_package(source: str) -> Checkpoint:
 
 
 def in_folder(source: str, folder: str) -> Checkpoint:
+    if os.path.lexists(os.path.join(folder, "adapter_config.json")):
+        raise InvalidInput(
+            f"[export] Expected whole weights in '{folder}', got an adapter (adapter_config.json). Merge it into its "
+            "model with merge_and_unload() of peft, and save that with save_pretrained."
+        )
     if not os.path.isfile(os.path.join(folder, "config.json")):
         files = sorted(glob.glob(os.path.join(glob.escape(folder), "*.gguf")))
         if len(files) == 1:
@@ -188,7 +197,7 @@ def gguf(source: str, path: str) -> Checkpoint:
 
 
 @contextlib.contextmanager
-def reading(checkpoint: Checkpoint, what: str):
+def reading(checkpoint: Checkpoint, what: str) -> Iterator[None]:
     """Whatever Transformers raises while it reads is one line that names the source; the hub is off."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     with quiet(), gguf_read_once(checkpoint):
@@ -208,14 +217,14 @@ def reading(checkpoint: Checkpoint, what: str):
 
 
 @contextlib.contextmanager
-def gguf_read_once(checkpoint: Checkpoint):
+def gguf_read_once(checkpoint: Checkpoint) -> Iterator[None]:
     """Transformers parses the whole file for the configuration, again for the tokenizer and the weights, and makes the
     table of tensor names for every module: the same answers, each kept, take a third of the time.
     """
     if checkpoint.gguf_file is None:
         yield
         return
-    import gguf
+    gguf: Any = importlib.import_module("gguf")  # whose names are replaced for a while
     from transformers import modeling_gguf_pytorch_utils as reader
 
     before = gguf.GGUFReader, gguf.get_tensor_name_map, reader.tqdm
@@ -230,19 +239,21 @@ def gguf_read_once(checkpoint: Checkpoint):
 
 
 LAYERS = re.compile(r"(^|_)(n|num)_(\w+_)?(layers?|blocks)$|(^|_)depths?$")
-MOST_LAYERS = 10_000
+LABELS = re.compile(r"^num_labels$")
+# Made one by one before any weight is looked for: a billion would be made for hours.
+COUNTED = ((LAYERS, 1_000, "layers"), (LABELS, 1_000_000, "labels"))
 
 
 def refuse_absurd(settings: Any, folder: str) -> None:
-    """Layers are made one by one before any weight is looked for: a billion would be made for hours."""
     pairs = list(settings.items()) if isinstance(settings, dict) else []
     for name, value in pairs:
         counts = value if isinstance(value, list) else [value]
-        if LAYERS.search(str(name)) and any(isinstance(n, (int, float)) and n > MOST_LAYERS for n in counts):
-            raise InvalidInput(
-                f"[export] Expected at most {MOST_LAYERS} layers in the configuration of '{folder}', got "
-                f"{name} = {str(value)[:40]}."
-            )
+        for names, most, what in COUNTED:
+            if names.search(str(name)) and any(isinstance(n, (int, float)) and n > most for n in counts):
+                raise InvalidInput(
+                    f"[export] Expected at most {most} {what} in the configuration of '{folder}', got "
+                    f"{name} = {str(value)[:40]}."
+                )
         refuse_absurd(value, folder)
 
 
@@ -270,7 +281,7 @@ def one_line(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def quiet():
+def quiet() -> Iterator[None]:
     """Without the progress bars and remarks of Transformers: what matters of them is said in the report."""
     from transformers.utils import logging
 

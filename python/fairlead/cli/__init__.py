@@ -12,6 +12,11 @@ import sys
 from fairlead._core import FairleadError, InvalidInput
 from fairlead.base.lazy import explain
 
+TOO_LITTLE = (
+    "[fairlead] Expected enough memory for this model, got less. Use a smaller one or another machine; "
+    "FAIRLEAD_MEMORY=N in the environment allows a file of others N GB."
+)
+
 
 def main() -> None:
     try:
@@ -23,6 +28,7 @@ def main() -> None:
     from fairlead.base.plain_text import one_line
     from fairlead.base.signals import Terminated, terminated_as_exception
     from fairlead.cli.commands import fairlead
+    from fairlead.cli.memory import is_too_much
     from fairlead.cli.printing import failed, tell
 
     try:
@@ -32,7 +38,7 @@ def main() -> None:
     except click.exceptions.Exit as done:
         sys.exit(done.exit_code)
     except click.ClickException as error:  # usage: shown with the command's own help line
-        error.message = one_line(error.message)
+        error.message = one_line(error.message)  # type: ignore[misc]  # click calls it final, and prints it
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt) as stopped:
@@ -58,11 +64,14 @@ def main() -> None:
         sys.stderr.close()
         sys.exit(0)
     except MemoryError:
-        failed("[fairlead] Expected enough memory for this model, got less. Use a smaller one or another machine.")
+        failed(TOO_LITTLE)
         sys.exit(1)
     except Exception as error:  # a file may be wrong in ways that nobody thought of
         if os.environ.get("FAIRLEAD_TRACEBACK"):
             raise
+        if is_too_much(error):
+            failed(TOO_LITTLE)
+            sys.exit(1)
         text = " ".join(str(error).split())[:300]
         failed(
             f"[fairlead] Unexpected {type(error).__name__}: {text.rstrip('.')}. This is a fault in Fairlead; please "

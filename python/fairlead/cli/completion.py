@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 
 @click.command()
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-def completion(shell) -> None:
+def completion(shell: Any) -> None:
     """Prints what makes SHELL complete fairlead's commands and options.
 
     \b

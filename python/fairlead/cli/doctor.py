@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import platform
 from importlib import metadata
+from typing import Any
 
 # Package, what it is for, whether an export that is checked needs it, how to install it.
 PACKAGES = [
@@ -23,7 +24,7 @@ PACKAGES = [
 ]
 
 
-def examine() -> dict:
+def examine() -> dict[str, Any]:
     """One row per package: name, version or None, purpose, problem, advice."""
     from fairlead import _core
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 import click
 
@@ -20,21 +21,30 @@ from fairlead.cli.printing import progress, say, say_json
 @click.option("--top-p", type=float, default=None, help="Draws among the likeliest tokens that have this share.")
 @click.option("--top-k", type=int, default=None, help="Draws among this many of the likeliest tokens.")
 @click.option("--seed", type=int, default=None, help="Draws the same tokens every time.")
-@click.option(
-    "--chat/--no-chat", default=None,
-    help="Whether the prompt is a user's message in the chat template; by default where the folder has one.",
-)  # fmt: skip
-@click.option("--system", default=None, help="The system message of the chat template.")
+@click.option("--chat", is_flag=True, help="PROMPT is a user's message, in the chat template of the folder.")
+@click.option("--system", default=None, help="With --chat: the system message.")
 @click.option("--json", "as_json", is_flag=True, help="Print text, tokens and times as JSON.")
-def generate(folder, prompt, max_new_tokens, greedy, temperature, top_p, top_k, seed, chat, system, as_json) -> None:
-    """Continues PROMPT with the exported model in FOLDER. Needs ONNX Runtime and tokenizers, no PyTorch.
+def generate(
+    folder: Any,
+    prompt: Any,
+    max_new_tokens: Any,
+    greedy: Any,
+    temperature: Any,
+    top_p: Any,
+    top_k: Any,
+    seed: Any,
+    chat: Any,
+    system: Any,
+    as_json: Any,
+) -> None:
+    """Continues PROMPT with the exported model in FOLDER, or answers it. Needs ONNX Runtime and tokenizers, no PyTorch.
 
     The text is printed as it is made. PROMPT - is read from standard input.
 
     \b
     Examples:
       fairlead generate out/ "The capital of France is"
-      fairlead generate out/ "Write a haiku about rope." --temperature 0.7 --top-p 0.9 --seed 1
+      fairlead generate out/ "Write a haiku about rope." --chat --temperature 0.7 --top-p 0.9 --seed 1
       echo "Summarise: ..." | fairlead generate out/ - --max-new-tokens 64 --json
     """
     from fairlead._core import InvalidInput

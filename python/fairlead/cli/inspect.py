@@ -11,7 +11,7 @@ import click
 from fairlead import _core
 from fairlead.base.units import size_text
 from fairlead.cli.printing import heading, say, say_json, table
-from fairlead.contract import grouped
+from fairlead.contract import Tensor, grouped
 
 SUMMARY = "fairlead.json"
 
@@ -19,7 +19,7 @@ SUMMARY = "fairlead.json"
 @click.command()
 @click.argument("path", type=click.Path(exists=True))
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def inspect(path, as_json) -> None:
+def inspect(path: str, as_json: Any) -> None:
     """Shows what is in an ONNX file, or in a folder that export wrote: contract, inputs, outputs, operators, sizes,
     symbols. Needs no PyTorch.
 
@@ -74,7 +74,7 @@ def print_summary(path: str, summary: dict[str, Any]) -> None:
             f"{summary['producer_version']}".rstrip() + f", opset {opsets}")  # fmt: skip
     for title in ("inputs", "outputs"):
         heading(title.capitalize())
-        rows = [{"name": v["name"], "dtype": v["dtype"] or "not a tensor", "shape": dims(v)} for v in summary[title]]
+        rows = [Tensor(v["name"], v["dtype"] or "not a tensor", dims(v)) for v in summary[title]]
         table([(name, f"{dtype}[{', '.join(shape)}]") for name, dtype, shape in grouped(rows)])
     heading("Symbols")
     places = symbol_places(summary["inputs"])

@@ -14,6 +14,7 @@ import os
 import re
 import sys
 import traceback
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -72,6 +73,8 @@ def script(path: str) -> Any:
     if not os.path.isfile(path):
         raise InvalidInput(f"[export] Expected a Python file, got '{path}', which does not exist.")
     spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+    if spec is None or spec.loader is None:
+        raise InvalidInput(f"[export] Expected a Python file, got '{path}', whose name does not end in .py.")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # dataclasses and pickles look there
     # What lies beside it can be imported, as with `python path`.
@@ -82,7 +85,7 @@ def script(path: str) -> Any:
 
 
 @contextmanager
-def quoting(what: str):
+def quoting(what: str) -> Iterator[None]:
     """What the user's own code raises is one line with the place, as everything else that goes wrong."""
     try:
         yield

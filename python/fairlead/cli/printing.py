@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -17,7 +18,7 @@ from fairlead.base.plain_json import plain_json
 from fairlead.base.plain_text import escaped, one_line
 
 
-def coloured(stream=None) -> bool:
+def coloured(stream: Any = None) -> bool:
     stream = stream or sys.stdout
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
@@ -29,7 +30,7 @@ class Styled(str):
         return Styled(str(self) + (other if isinstance(other, Styled) else escaped(other)))
 
 
-def style(text: str, stream=None, **how) -> Styled:
+def style(text: str, stream: Any = None, **how: Any) -> Styled:
     return Styled(click.style(escaped(text), **how) if coloured(stream) else escaped(text))
 
 
@@ -56,7 +57,7 @@ def failed(text: str) -> None:
     tell(style("error:", sys.stderr, fg="red", bold=True) + f" {one_line(text)}")
 
 
-def table(rows: list[tuple], indent: str = "  ") -> None:
+def table(rows: list[tuple[Any, ...]], indent: str = "  ") -> None:
     """Columns as wide as their longest cell; numbers are aligned by whoever made them text."""
     if not rows:
         return
@@ -75,7 +76,7 @@ class Stages:
     def __init__(self, quiet: bool = False):
         self.quiet = quiet
         self.start = time.perf_counter()
-        self.status = None
+        self.status: Any = None  # of rich, on a terminal
 
     def __call__(self, what: str) -> None:
         if self.quiet:
@@ -86,7 +87,7 @@ class Stages:
             tell(f"fairlead: {what} ({time.perf_counter() - self.start:.1f} s so far)")
 
 
-def rich_text(what: str):
+def rich_text(what: str) -> Any:
     """Plain text: [bold] in the name of a file is no markup."""
     from rich.text import Text
 
@@ -94,7 +95,7 @@ def rich_text(what: str):
 
 
 @contextmanager
-def progress(first: str, quiet: bool = False):
+def progress(first: str, quiet: bool = False) -> Iterator[Any]:
     """Yields a function that is called with each stage."""
     stages = Stages(quiet)
     if quiet:

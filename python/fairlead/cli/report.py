@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import click
 
@@ -17,7 +19,7 @@ from fairlead.cli.printing import say, tell
 @click.option(
     "-o", "--output", type=click.Path(), default=None, help="The page; report.html beside the model if not given."
 )
-def report(path, output) -> None:
+def report(path: str, output: Any) -> None:
     """Writes a page about the ONNX file PATH, or about all in the folder PATH: contract, differences, structure, sizes.
 
     One HTML file that loads nothing. It says what the files carry; the weights are not read, and PyTorch is not needed.
@@ -41,7 +43,7 @@ def page_beside(output: str) -> str:
 
 
 @contextmanager
-def failures_reported(output: str, wanted: bool | None):
+def failures_reported(output: str, wanted: bool | None) -> Iterator[None]:
     """An export that fails leaves a page that says why, unless it was told not to or the request itself was wrong."""
     try:
         yield
@@ -51,13 +53,13 @@ def failures_reported(output: str, wanted: bool | None):
             from fairlead.report import report_failure
 
             try:
-                error.page = report_failure(error, page_beside(output))  # named after the error is printed
+                vars(error)["page"] = report_failure(error, page_beside(output))  # named after the error is printed
             except (WriteError, ImportError) as problem:  # the error itself is what matters
                 tell(f"fairlead: no report: {problem}")
         raise
 
 
-def success_reported(result, wanted: bool | None) -> None:
+def success_reported(result: Any, wanted: bool | None) -> None:
     """Keeps the times for `fairlead report`; the page itself where it is wanted."""
     from fairlead.report.record import keep_times
 

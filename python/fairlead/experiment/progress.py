@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 
@@ -17,7 +17,7 @@ class Progress:
         self.open = False
 
     @contextmanager
-    def stage(self, name: str, what: str):
+    def stage(self, name: str, what: str) -> Iterator[None]:
         start = time.perf_counter()
         self.enter(name, what)
         try:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead.contract import Contract
+from fairlead.contract import Check, Contract
 from fairlead.options import DEFAULT_OPSET
 
 
@@ -16,7 +16,7 @@ class ExportResult:
 
     path: str
     contract: Contract
-    discrepancies: list[dict] = field(default_factory=list)
+    discrepancies: list[Check] = field(default_factory=list)
     timings: dict[str, float] = field(default_factory=dict)
     nodes: int = 0
     operators: dict[str, int] = field(default_factory=dict)
@@ -28,9 +28,9 @@ class ExportResult:
     external_bytes: int = 0
     opset: int = DEFAULT_OPSET
     model: Any = field(default=None, repr=False)  # the lowered model, from which it can be written again
-    record: dict = field(default_factory=dict)  # what the file itself carries for its report
+    record: dict[str, Any] = field(default_factory=dict)  # what the file itself carries for its report
 
-    def report(self, path: str | os.PathLike) -> str:
+    def report(self, path: str | os.PathLike[str]) -> str:
         """Writes a page about this export, one HTML file that needs nothing else; see docs/report.md."""
         from fairlead.report import report_result
 

@@ -14,6 +14,7 @@ from fairlead.exporters.configs import (
     OnnxConfig,
     OpenVINOConfig,
     format_name,
+    of_transformers,
 )
 from fairlead.exporters.refusals import InvalidKind, InvalidValue, warn
 
@@ -82,6 +83,7 @@ class AutoHfExporter:
     @classmethod
     def from_config(cls, export_config: ExportConfigMixin | Mapping[str, Any], **kwargs: Any) -> HfExporter:
         """The exporter of the configuration's format; kwargs go to its constructor."""
+        export_config = of_transformers(export_config)
         problem = problem_of(export_config)
         if problem is not None:
             raise InvalidValue(f"[AutoHfExporter] {problem}")
@@ -119,7 +121,7 @@ def register_export_config(name: str) -> Callable[[type], type]:
     return _register("register_export_config", name, AUTO_EXPORT_CONFIG_MAPPING, ExportConfigMixin)
 
 
-def _register(function: str, name: str, table: dict, base: type) -> Callable[[type], type]:
+def _register(function: str, name: str, table: dict[str, Any], base: type) -> Callable[[type], type]:
     if not isinstance(name, str) or not name:
         raise InvalidKind(f"[{function}] Expected the name of a format, got {name!r}.")
 

@@ -27,12 +27,12 @@ class HfExporter(ABC):
         """Raises ImportError, in one line with the command to run, where a package is missing or too old."""
         check_packages(type(self).__name__, self.required_packages, self.min_versions, self.tested_versions)
 
-    def configured(self, config: ExportConfigMixin | dict | None) -> Any:
+    def configured(self, config: ExportConfigMixin | dict[str, Any] | None) -> Any:
         """The configuration in the class of this exporter; refused in one line where it is for something else."""
         return coerce(type(self).__name__, config, self.config_class)
 
     @abstractmethod
-    def export(self, model: Any, sample_inputs: Any, config: ExportConfigMixin | dict | None = None) -> Any:
+    def export(self, model: Any, sample_inputs: Any, config: Any = None) -> Any:
         """Exports a model.
 
         model: the module; it comes back as it was, in eval or training mode, with its attention and its state.

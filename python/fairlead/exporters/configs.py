@@ -10,6 +10,7 @@ import dataclasses
 import difflib
 import functools
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -20,6 +21,7 @@ from fairlead.exporters.refusals import InvalidKind, InvalidValue
 TRACERS = ("observe", "torch.export")
 BACKENDS = ("xnnpack", "cuda", "mlx", "portable", None)
 METHODS = ("auto", "recorded", "torch.export")
+NAMES = ("clients", "transformers")
 
 
 class ExportFormat(Enum):
@@ -131,7 +133,7 @@ class DynamoConfig(ExportConfigMixin):
     dynamic_shapes: Any = None
     prefer_deferred_runtime_asserts_over_guards: bool = False
     quantizer: Any = None
-    output_path: str | os.PathLike | None = field(default=None, kw_only=True)
+    output_path: str | os.PathLike[str] | None = field(default=None, kw_only=True)
     tracer: str = field(default="observe", kw_only=True)
     verify: bool = field(default=True, kw_only=True)
     allow_random: bool = field(default=False, kw_only=True)
@@ -168,7 +170,7 @@ class DynamoConfig(ExportConfigMixin):
                     f"[{type(self).__name__}] Expected {name} as True or False, got {getattr(self, name)!r}."
                 )
 
-    def check_choice(self, name: str, choices: tuple) -> None:
+    def check_choice(self, name: str, choices: tuple[Any, ...]) -> None:
         if getattr(self, name) not in choices:
             shown = ", ".join(repr(c) for c in choices)
             raise InvalidValue(f"[{type(self).__name__}] Expected {name} among {shown}, got {getattr(self, name)!r}.")
@@ -185,19 +187,33 @@ class OnnxConfig(DynamoConfig):
     optimize: simplify the graph before it is written.
     export_params: False writes a file whose weights are inputs without values.
     keep_initializers_as_inputs: lists the weights as inputs too, so that they can be overridden.
+    names: "clients" calls tensors of a cache as the clients of ONNX Runtime expect them (past_key_values.0.key,
+        present.0.key), "transformers" as transformers.exporters does (input.past_key_values.layers.0.keys).
     """
 
     export_format: ExportFormat = ExportFormat.ONNX
-    output_path: str | os.PathLike | None = None
+    output_path: str | os.PathLike[str] | None = None
     opset_version: int | None = None
     external_data: bool | str = True
     optimize: bool = True
     export_params: bool = True
     keep_initializers_as_inputs: bool = False
+    names: str = field(default="clients", kw_only=True)
 
     def check(self) -> None:
         super().check()
         self.check_booleans("optimize", "export_params", "keep_initializers_as_inputs")
+        self.check_choice("names", NAMES)
+        if self.names == "transformers" and self.tracer != "observe":
+            raise InvalidValue(
+                f'[OnnxConfig] Expected tracer="observe" with names="transformers", got {self.tracer!r}: a program of '
+                "torch.export has its inputs in an order of its own."
+            )
+        if self.names == "transformers" and self.quantizer is not None:
+            raise InvalidValue(
+                '[OnnxConfig] Expected no quantizer with names="transformers", got one: calibration calls are fed by '
+                "the names of clients. Leave names out, or quantize the file."
+            )
         self.check_choice("external_data", (True, False, "auto", "always", "never"))
         opset = self.opset_version
         if opset is not None and (isinstance(opset, bool) or not isinstance(opset, int)):
@@ -243,7 +259,7 @@ class OpenVINOConfig(DynamoConfig):
     """
 
     export_format: ExportFormat = ExportFormat.OPENVINO
-    output_path: str | os.PathLike | None = None
+    output_path: str | os.PathLike[str] | None = None
     compress_to_fp16: bool = True
     stateful: bool = True
 
@@ -252,21 +268,27 @@ class OpenVINOConfig(DynamoConfig):
         self.check_booleans("compress_to_fp16", "stateful")
 
 
+# By the names that they have in transformers.exporters too.
+OURS = {cls.__name__: cls for cls in (DynamoConfig, OnnxConfig, ExecutorchConfig, OpenVINOConfig)}
+
+
 def format_name(config: ExportConfigMixin | Mapping[str, Any]) -> Any:
     """The name of the format a configuration is for: "onnx"; None where a dict says nothing."""
     found = config.get("export_format") if isinstance(config, Mapping) else config.export_format
     return found.value if isinstance(found, ExportFormat) else found
 
 
-def coerce(owner: str, given: Any, wanted: type[ExportConfigMixin]) -> Any:
-    """The configuration an exporter works with.
+def coerce(owner: str, given: Any, wanted: Any) -> Any:
+    """The configuration an exporter works with; `wanted` is its class.
 
     1. One of the wanted class, or made from it, is used as it is; None is one with every default.
     2. A dict is its fields; a format in it must be the exporter's.
     3. One of a class that the wanted class is made from gives its fields: a DynamoConfig for OnnxExporter.
+    4. One of transformers.exporters is the configuration of that name here.
     """
     if given is None:
         return wanted()
+    given = of_transformers(given)
     if isinstance(given, wanted):
         return given
     if isinstance(given, Mapping):
@@ -280,3 +302,23 @@ def coerce(owner: str, given: Any, wanted: type[ExportConfigMixin]) -> Any:
     if isinstance(given, DynamoConfig) and issubclass(wanted, type(given)):
         return wanted(**{name: value for name, value in given if name != "export_format"})
     raise InvalidKind(f"[{owner}] Expected {wanted.__name__} or a dict of its fields, got {type(given).__name__}.")
+
+
+def of_transformers(given: Any) -> Any:
+    """A configuration of transformers.exporters, or of a class made from one, in ours; everything else as it is.
+
+    The classes are not imported to ask: who has an object of them has done so.
+    """
+    theirs = getattr(sys.modules.get("transformers.exporters.configs"), "ExportConfigMixin", None)
+    if theirs is None or not isinstance(given, theirs):
+        return given
+    own = next((OURS[cls.__name__] for cls in type(given).__mro__ if cls.__name__ in OURS), None)
+    if own is None:
+        return given
+    quantizer = getattr(given, "quantizer", None)
+    if type(quantizer).__module__.startswith("transformers."):
+        raise InvalidKind(
+            f"[{own.__name__}] Expected quantizer as an ExportQuantizer of fairlead.exporters, got "
+            f"{type(quantizer).__name__} of Transformers. Import it from fairlead.exporters."
+        )
+    return own.from_dict({name: value for name, value in given if name != "export_format"})

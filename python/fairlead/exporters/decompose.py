@@ -164,8 +164,8 @@ def encoder_part(model: Any) -> dict[str, torch.nn.Module]:
 
 
 def watched_generation(
-    model: Any, inputs: Mapping[str, Any], generation_config: Any, multi_token_decode: bool, parts: dict
-) -> tuple[dict, dict, dict[str, list[dict]]]:
+    model: Any, inputs: Mapping[str, Any], generation_config: Any, multi_token_decode: bool, parts: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any], dict[str, list[dict[str, Any]]]]:
     """kwargs of the prompt, kwargs of what follows, and the first call of every part."""
     if not callable(getattr(model, "generate", None)):
         raise InvalidValue(
@@ -215,9 +215,9 @@ def refused(model: Any, method: str, inputs: Any, call: Any) -> None:
 
 
 @contextlib.contextmanager
-def capture_forward(module: torch.nn.Module, keep: int) -> Iterator[list[dict]]:
+def capture_forward(module: torch.nn.Module, keep: int) -> Iterator[list[dict[str, Any]]]:
     """The kwargs of the first `keep` calls of a module's forward; arguments by position are named."""
-    calls: list[dict] = []
+    calls: list[dict[str, Any]] = []
     original = module.forward
     parameters = Parameters.of(original)
 
@@ -265,8 +265,8 @@ def merged(calls: list[dict[str, Any]]) -> dict[str, Any]:
             return calls[-1]
     together = dict(calls[0])
     for name, axis in TOKEN_AXES.items():
-        steps = [call.get(name) for call in calls]
-        if all(isinstance(step, torch.Tensor) for step in steps):
+        steps = [step for step in (call.get(name) for call in calls) if isinstance(step, torch.Tensor)]
+        if len(steps) == len(calls):
             together[name] = torch.cat(steps, dim=axis)
     for name in MASKS:
         if all(call.get(name) is not None for call in calls):

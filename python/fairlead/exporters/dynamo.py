@@ -27,7 +27,7 @@ class DynamoExporter(HfExporter):
     min_versions: ClassVar[dict[str, str]] = {"torch": "2.6"}
     config_class = DynamoConfig
 
-    def export(self, model: Any, sample_inputs: Any, config: DynamoConfig | dict | None = None) -> Any:
+    def export(self, model: Any, sample_inputs: Any, config: Any = None) -> Any:
         """The model as an ExportedProgram that takes the sample's arguments; `contract` on it says what is known."""
         return self.result(model, sample_inputs, self.configured(config)).model
 
@@ -55,5 +55,5 @@ class DynamoExporter(HfExporter):
 
     target: ClassVar[type[Pt2Export]] = Pt2Export
 
-    def target_options(self, config: DynamoConfig) -> dict[str, Any]:
+    def target_options(self, config: Any) -> dict[str, Any]:
         return {}

@@ -23,7 +23,7 @@ class ExecutorchExporter(DynamoExporter):
     config_class = ExecutorchConfig
     target = ExecutorchExport
 
-    def target_options(self, config: ExecutorchConfig) -> dict[str, Any]:
+    def target_options(self, config: Any) -> dict[str, Any]:
         return {
             "write_options": WriteOptions(
                 backend=None if config.backend == "portable" else config.backend,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import torch
+
 from fairlead.api import export_with
 from fairlead.exporters.base import HfExporter
 from fairlead.exporters.configs import ExportFormat, OnnxConfig
@@ -11,6 +13,10 @@ from fairlead.exporters.prepared import prepared
 from fairlead.exporters.program import OnnxProgram, external_words
 from fairlead.exporters.quantizers.traced import quantized_before
 from fairlead.options import DEFAULT_OPSET, Options, check_path
+from fairlead.patches.model_state import ModelState
+from fairlead.tree.attribute_paths import attribute_paths, told_apart
+from fairlead.tree.capture import Capture
+from fairlead.tree.leaves import with_numbers
 
 
 class OnnxExporter(HfExporter):
@@ -24,7 +30,7 @@ class OnnxExporter(HfExporter):
     min_versions: ClassVar[dict[str, str]] = {"torch": "2.6", "onnxruntime": "1.20"}
     config_class = OnnxConfig
 
-    def export(self, model: Any, sample_inputs: Any, config: OnnxConfig | dict | None = None) -> OnnxProgram:
+    def export(self, model: Any, sample_inputs: Any, config: Any = None) -> OnnxProgram:
         """The model as an OnnxProgram, written to config.output_path where that is set."""
         config = self.configured(config)
         path = None if config.output_path is None else check_path(config.output_path)
@@ -38,9 +44,10 @@ class OnnxExporter(HfExporter):
             prepared(model, sample_inputs, tracing=config.tracer == "torch.export") as sample,
             quantized_before(sample, quantizer, ExportFormat.ONNX, shapes_asked(config) != {}) as (target, call),
         ):
-            options = options_of(config, notes=sample.notes)
+            named = names_of_transformers(target, call) if config.names == "transformers" else {}
+            options = options_of(config, notes=sample.notes, **named)
             result = export_with(options, target, call, path if plain else None, config.tracer)
-            program = OnnxProgram(result, target, list(sample.inputs))
+            program = OnnxProgram(result, target, sample.inputs)
             if quantizer is not None and not graph_first:
                 program.quantize(quantizer, sample.inputs)
             if quantizer is not None:
@@ -53,6 +60,18 @@ class OnnxExporter(HfExporter):
                 external_data=config.external_data,
             )
         return program
+
+
+def names_of_transformers(model: torch.nn.Module, call: dict[str, Any]) -> dict[str, list[str]]:
+    """input_names and output_names as transformers.exporters writes them; what the model returns has to be seen."""
+    state = ModelState(model)
+    try:
+        with torch.no_grad(), torch.random.fork_rng(devices=[]):
+            returned = with_numbers(model(**Capture().arguments(call)))
+    finally:
+        state.restore()
+    inputs, outputs = told_apart([*attribute_paths(call).values()], [*attribute_paths(returned).values()])
+    return {"input_names": inputs, "output_names": outputs}
 
 
 def shapes_asked(config: Any) -> Any:

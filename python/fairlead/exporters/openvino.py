@@ -39,7 +39,7 @@ class OpenVINOExporter(HfExporter):
     min_versions: ClassVar[dict[str, str]] = {"torch": "2.6", "onnxruntime": "1.20", "openvino": "2024.0"}
     config_class = OpenVINOConfig
 
-    def export(self, model: Any, sample_inputs: Any, config: OpenVINOConfig | dict | None = None) -> Any:
+    def export(self, model: Any, sample_inputs: Any, config: Any = None) -> Any:
         """The model as an openvino.Model, written to config.output_path where that is set."""
         import openvino
 
@@ -80,14 +80,14 @@ def check(model: Any, program: OnnxProgram, sample: Prepared, equal: bool) -> No
     row = compare(program.output_names, sample.outputs(), got, None if equal else math.inf, program.contract.drawn)
     if equal and not row["ok"]:
         raise Discrepancy(
-            f"[OpenVINOExporter] Expected OpenVINO to agree with eager, but output {row['output']} {row['problem']} at "
-            "the sample. The ONNX model agreed: export to ONNX, or pass verify=False."
+            f"[OpenVINOExporter] Expected OpenVINO to agree with eager, but output {row['output']!r} {row['problem']} "
+            "at the sample. The ONNX model agreed: export to ONNX, or pass verify=False."
         )
     program.contract.notes.append(f"checked in OpenVINO at the example: worst difference {row['scaled']:.2g}")
 
 
-def checked_path(path: Any) -> str:
-    path = check_path(path)
+def checked_path(given: Any) -> str:
+    path = check_path(given)
     if not path.endswith(".xml"):
         raise InvalidValue(f"[OpenVINOExporter] Expected output_path to end in .xml, got '{path}'.")
     return path

@@ -60,7 +60,7 @@ def installed_version(package: str) -> str | None:
 
 def numbers(version: str) -> tuple[int, ...]:
     """The release as numbers, for comparing: "2.13.0rc1" -> (2, 13)."""
-    release = [int(n) for n in re.match(r"[\d.]*", version).group().split(".") if n]
+    release = [int(n) for n in re.sub(r"[^\d.].*", "", version).split(".") if n]
     while release and release[-1] == 0:
         release.pop()
     return tuple(release)

@@ -18,14 +18,14 @@ OUTPUT_FLAGS = ("use_cache", "output_attentions", "output_hidden_states", "retur
 LABELS = ("labels", "future_values")
 
 
-Preparer = Callable[[torch.nn.Module, dict], None]
+Preparer = Callable[[torch.nn.Module, dict[str, Any]], None]
 # Names of arguments -> what adds to the inputs that have them all.
 _PREPARERS: dict[tuple[str, ...], Preparer] = {}
 
 
 def prepare_for_export(
     model: torch.nn.Module, inputs: Mapping[str, Any], *, tracing: bool = True
-) -> tuple[torch.nn.Module, dict, dict]:
+) -> tuple[torch.nn.Module, dict[str, Any], dict[str, Any]]:
     """(model, inputs, output flags): new inputs without flags, in the model's dtype and on its device.
 
     Labels and return_loss are refused: an exported model answers, it is not trained.

@@ -9,19 +9,20 @@ import math
 import os
 import secrets
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
 from fairlead.base.staged import staged_file
-from fairlead.contract import Contract
+from fairlead.contract import Check, Contract
 from fairlead.experiment.result import ExportResult
 from fairlead.exporters.configs import ExportFormat
 from fairlead.exporters.prepare import OUTPUT_FLAGS
 from fairlead.exporters.quantizers.base import quantized_by
 from fairlead.exporters.refusals import InvalidValue
 from fairlead.options import check_path
+from fairlead.tree.attribute_paths import attribute_paths, by_attributes
 from fairlead.tree.leaves import get_leaf_tensors
 from fairlead.verify.ort_values import to_tensor
 from fairlead.verify.runtime_check import OnnxSession, compare
@@ -29,7 +30,7 @@ from fairlead.verify.runtime_check import OnnxSession, compare
 LARGEST_INSIDE = 256 << 20  # of weights in one file with the model, as the core's writer has it
 
 
-class Outputs(tuple):
+class Outputs(tuple[Any, ...]):
     """The outputs of a run in the order of the file, also by name: outputs[0], outputs["logits"]."""
 
     names: Sequence[str] = ()
@@ -54,10 +55,11 @@ class OnnxProgram:
     program.contract, .discrepancies    symbols, sizes tried, assumptions; one row per check against PyTorch
     """
 
-    def __init__(self, result: ExportResult, model: torch.nn.Module, arguments: Sequence[str]):
+    def __init__(self, result: ExportResult, model: torch.nn.Module, sample: Mapping[str, Any]):
         self.result = result
         self.path = result.path  # of the complete file, where one was written
-        self._arguments = list(arguments)  # of the sample, in order: positional arguments are named by them
+        self._arguments = list(sample)  # in order: positional arguments are named by them
+        self._also_called = also_called(self.input_names, sample)
         # What a checkpoint holds: buffers that are not saved stay in the file.
         self._weights = [(n, list(t.shape)) for n, t in model.state_dict().items() if isinstance(t, torch.Tensor)]
         self._session: OnnxSession | None = None
@@ -75,7 +77,7 @@ class OnnxProgram:
         return self.result.contract
 
     @property
-    def discrepancies(self) -> list[dict]:
+    def discrepancies(self) -> list[Check]:
         return self.result.discrepancies
 
     @property
@@ -84,17 +86,17 @@ class OnnxProgram:
 
     @property
     def input_names(self) -> list[str]:
-        return [row["name"] for row in self.contract.inputs]
+        return [row.name for row in self.contract.inputs]
 
     @property
     def output_names(self) -> list[str]:
-        return [row["name"] for row in self.contract.outputs]
+        return [row.name for row in self.contract.outputs]
 
     # ---- writing --------------------------------------------------------------------------------
 
     def save(
         self,
-        destination: str | os.PathLike,
+        destination: str | os.PathLike[str],
         *,
         include_initializers: bool = True,
         keep_initializers_as_inputs: bool = False,
@@ -158,13 +160,12 @@ class OnnxProgram:
 
     def note_difference(self, quantizer: str, sample_inputs: dict[str, Any], expected: Sequence[torch.Tensor]) -> None:
         """Says in the contract, and in a row of its own, what a quantizer costs at the sample."""
-        if self._session is None:
-            self.initialize_inference_session()
-        row = compare(self.output_names, list(expected), self._session.run(get_leaf_tensors(sample_inputs)), math.inf)
-        self.discrepancies.append({"kind": "quantized", "sizes": {}} | row)
+        got = self._loaded().run(get_leaf_tensors(sample_inputs))
+        row = compare(self.output_names, list(expected), got, math.inf)
+        self.discrepancies.append(Check(kind="quantized", sizes={}, **row))
         when = "after it was checked" if self.quantized else "before it was exported"
         self.contract.notes.append(
-            f"quantized by {quantizer} {when}: at the example output {row['output']} differs by {row['abs']:.2g} "
+            f"quantized by {quantizer} {when}: at the example output {row['output']!r} differs by {row['abs']:.2g} "
             "from PyTorch"
         )
 
@@ -178,20 +179,26 @@ class OnnxProgram:
                 f"({', '.join(self._arguments)}), got {len(args)}."
             )
         given = dict(zip(self._arguments, args, strict=False)) | kwargs
-        leaves = get_leaf_tensors({k: v for k, v in given.items() if k not in OUTPUT_FLAGS})
+        found = get_leaf_tensors({k: v for k, v in given.items() if k not in OUTPUT_FLAGS})
+        leaves = {self._also_called.get(name, name): tensor for name, tensor in found.items()}
+        leaves.pop("", None)
         missing = [name for name in self.input_names if name not in leaves]
         unknown = [name for name in leaves if name not in self.input_names]
         if missing or unknown:
-            found = [f"no {shown(missing)}"] * bool(missing) + [f"{shown(unknown)} besides"] * bool(unknown)
+            wrong = [f"no {shown(missing)}"] * bool(missing) + [f"{shown(unknown)} besides"] * bool(unknown)
             raise InvalidValue(
-                f"[OnnxProgram] Expected the inputs {shown(self.input_names)}, got {' and '.join(found)}. "
+                f"[OnnxProgram] Expected the inputs {shown(self.input_names)}, got {' and '.join(wrong)}. "
                 "Pass what the model was exported with."
             )
-        if self._session is None:
-            self.initialize_inference_session()
-        outputs = Outputs(to_tensor(v) for v in self._session.run(leaves))
+        outputs = Outputs(to_tensor(v) for v in self._loaded().run(leaves))
         outputs.names = self.output_names
         return outputs
+
+    def _loaded(self) -> OnnxSession:
+        if self._session is None:
+            self.initialize_inference_session()
+        assert self._session is not None
+        return self._session
 
     def initialize_inference_session(self) -> None:
         """Loads the model into ONNX Runtime; the first run does it otherwise."""
@@ -208,9 +215,25 @@ class OnnxProgram:
         self._session = None
 
 
+def also_called(input_names: Sequence[str], sample: Mapping[str, Any]) -> dict[str, str]:
+    """Every name under which an input may be given, with that of the file: a cache is taken apart to our names, or by
+    transformers.exporters to its own. "" for tensors that only they have: constants of a layer."""
+    paths = attribute_paths(sample)
+    if not {*input_names} <= {*paths}:  # the file has their names, in the order of ours
+        paths = dict(zip(input_names, paths.values(), strict=True))
+        names = dict(zip(get_leaf_tensors(sample), input_names, strict=True))
+    else:
+        names = {}
+    by_path = {path: name for name, path in paths.items()} | {f"input.{path}": name for name, path in paths.items()}
+    others = {path: "" for path, _ in by_attributes(sample) if path not in by_path}
+    return others | by_path | names
+
+
 def external_words(external_data: bool | str | None) -> str:
     """What the writer calls it: True "always", False "never", None "auto"."""
-    return {True: "always", False: "never", None: "auto"}.get(external_data, external_data)
+    if isinstance(external_data, str):
+        return external_data
+    return "auto" if external_data is None else "always" if external_data else "never"
 
 
 def write_ir(model: Any, path: str, external: str) -> None:

@@ -17,7 +17,7 @@ import torch
 class Reached(Exception):  # noqa: N818 (nothing went wrong)
     """The call that a run was to reach; ends it there."""
 
-    def __init__(self, args: tuple, kwargs: dict[str, Any], result: Any = None):
+    def __init__(self, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any = None):
         super().__init__("the call was reached")
         self.positional, self.named, self.result = args, kwargs, result
 

@@ -26,7 +26,7 @@ def plan_decoder(model: Any, sample: dict[str, Any], generation_config: Any = No
     ids, mask = prompt_from(model, sample)
     inputs = {"input_ids": ids[:, :PAST], "attention_mask": mask[:, :PAST]}
     seen = watch(model, inputs, generation_config)
-    if seen.cache is None:
+    if not seen.cache:
         raise InvalidInput(
             f"[export_for_generation] Expected {type(model).__name__} to be given a cache for the second token, "
             "got none. Set use_cache=True in its generation config, or export it with fairlead.export."

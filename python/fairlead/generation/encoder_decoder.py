@@ -40,7 +40,8 @@ class Encoder(torch.nn.Module):
     def forward(self, **inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
         from transformers import DynamicCache
 
-        encoded = self.model.get_encoder()(**inputs, return_dict=True)
+        model: Any = self.model
+        encoded = model.get_encoder()(**inputs, return_dict=True)
         mask = {"attention_mask": inputs["attention_mask"]} if "attention_mask" in inputs else {}
         start = torch.zeros((encoded[0].shape[0], 1), dtype=torch.int64)
         out = self.model(
@@ -103,7 +104,8 @@ class EncoderDecoder:
 
     def tokens(self, length: int) -> torch.Tensor:
         size = self.model.get_output_embeddings().weight.shape[0]
-        return (resized(self.watched.later["decoder_input_ids"], [BATCH, length]) + torch.arange(length)) % size
+        ids = resized(self.watched.later["decoder_input_ids"], [BATCH, length])
+        return torch.remainder(ids + torch.arange(length), size)
 
     def start(self, sample: dict[str, Any]) -> list[int] | None:
         """The tokens that the decoder starts with, where they are the model's and not the sample's."""
@@ -190,7 +192,5 @@ def decoder_calls(decoder: Decoder, seen: EncoderDecoder) -> list[dict[str, Any]
 def cut(cache: Any, own: int, cross: int | None = None) -> Any:
     """The cache with this much left of self and of cross attention; None keeps all."""
     leaves = get_leaf_tensors(cache)
-    kept = {
-        n: t.shape[2] if is_cross(n) and cross is None else cross if is_cross(n) else own for n, t in leaves.items()
-    }
+    kept = {n: (t.shape[2] if cross is None else cross) if is_cross(n) else own for n, t in leaves.items()}
     return replace_leaf_tensors(cache, [t.narrow(2, 0, kept[n]).clone() for n, t in leaves.items()])

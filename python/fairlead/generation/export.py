@@ -13,6 +13,7 @@ from fairlead._core import FairleadError, InvalidInput, SharedWeights, __version
 from fairlead.api import export_with
 from fairlead.base.alone import alone
 from fairlead.base.errors import reworded, sentence_of
+from fairlead.contract import has_shared_cache
 from fairlead.exporters.model_settings import exportable
 from fairlead.exporters.onnx import OnnxExporter, options_of
 from fairlead.exporters.program import OnnxProgram
@@ -24,7 +25,7 @@ from fairlead.generation.paths import Paths
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.generation.settings import settings_of
 from fairlead.generation.shortest import shortest_length
-from fairlead.generation.together import check_together
+from fairlead.generation.together import check_together, is_alone
 from fairlead.generation.watch import copied
 from fairlead.runtime import manifest
 
@@ -59,7 +60,7 @@ def export_for_generation(
         files = {part.name: os.path.basename(paths.file_of(part.name)) for part in plan.parts}
         manifest.write(folder, manifest_of(model, plan, programs, files, generation_config))
         if all(exporter.configured(paths.config_of(part.name)).verify for part in plan.parts):
-            check_together(model, plan, folder, generation_config)
+            check_together(model, plan, folder, generation_config, is_alone(programs))
     for name, program in programs.items():
         program.path = program.result.path = paths.file_of(name)
         program.folder = paths.temporary  # a folder of our own lives as long as the programs in it
@@ -96,13 +97,18 @@ def other_format(exporter: Any, part: PartPlan, paths: Paths) -> Any:
 
 def exported(exporter: OnnxExporter, part: PartPlan, paths: Paths, shared: SharedWeights) -> OnnxProgram:
     config = exporter.configured(paths.config_of(part.name))
+    if config.names != "clients":
+        raise InvalidInput(
+            f'[export_for_generation] Expected names="clients", by which a Generator connects the parts, got '
+            f"{config.names!r}. Leave it out, or export the model with OnnxExporter.export."
+        )
     with in_part(part, paths), exportable(part.module) as notes:
         options = options_of(
-            config, output_names=part.output_names, notes=notes, shared_weights=shared,
+            config, output_names=part.output_names, notes=notes, shared_weights=shared, own_examples=True,
             dynamic_shapes=part.dynamic_shapes if config.dynamic_shapes is None else config.dynamic_shapes,
         )  # fmt: skip
         result = export_with(options, part.module, part.calls, paths.staged_file_of(part.name))
-    return OnnxProgram(result, part.module, list(part.calls[0]))
+    return OnnxProgram(result, part.module, part.calls[0])
 
 
 @contextlib.contextmanager
@@ -120,22 +126,24 @@ def manifest_of(
     model: Any, plan: Plan, programs: dict[str, Any], files: dict[str, str], generation_config: Any
 ) -> dict[str, Any]:
     """programs and files by the name of the part; files relative to the folder."""
-    parts = {}
+    parts: dict[str, dict[str, Any]] = {}
     for part in plan.parts:
         contract = programs[part.name].contract
         parts[part.name] = {
             "file": files[part.name],
-            "inputs": [i["name"] for i in contract.inputs],
-            "outputs": [o["name"] for o in contract.outputs],
+            "inputs": [i.name for i in contract.inputs],
+            "outputs": [o.name for o in contract.outputs],
         }
         if part.shortest is not None:
             parts[part.name]["shortest"] = shortest_length(part, programs[part.name])
         for key in ("last", "optional", "gives", "takes"):
             if getattr(part, key) is not None:
                 parts[part.name][key] = getattr(part, key)
+    shared = all(has_shared_cache(programs[part.name].contract) for part in plan.parts if part.name in plan.step)
     return {
         "format": manifest.FORMAT, "fairlead": __version__, "model": type(model).__name__, "kind": plan.kind,
-        "parts": parts, "once": plan.once, "prefill": plan.prefill, "step": plan.step, "cache": plan.cache,
+        "parts": parts, "once": plan.once, "prefill": plan.prefill, "step": plan.step,
+        "cache": [entry | {"shared": True} for entry in plan.cache] if shared else plan.cache,
         "prompt_only": plan.prompt_only, "grid": plan.grid, "positions": plan.positions, "tokens": plan.tokens,
         "settings": settings_of(model, generation_config),
     }  # fmt: skip

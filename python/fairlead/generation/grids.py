@@ -73,7 +73,7 @@ def takes_grid(call: dict[str, Any]) -> bool:
 class GridEncoder(torch.nn.Module):
     """The vision tower on blocks of patches, attention over packed images in one piece."""
 
-    def __init__(self, base: torch.nn.Module, tower: torch.nn.Module, windows: bool, blocked: list[str]):
+    def __init__(self, base: Any, tower: torch.nn.Module, windows: bool, blocked: list[str]):
         super().__init__()
         self.base, self._tower, self.blocked = base, (tower,), blocked
         self.longest = {"image_max_seqlen": 1} | ({"image_max_window_seqlen": 1} if windows else {})
@@ -85,7 +85,8 @@ class GridEncoder(torch.nn.Module):
         grid = torch.zeros(1, 3, dtype=torch.int64)
 
         def run() -> Any:
-            return self.base.get_image_features(pixel_values.flatten(0, 1), grid, **given, **self.longest)
+            base: Any = self.base
+            return base.get_image_features(pixel_values.flatten(0, 1), grid, **given, **self.longest)
 
         with packed_attention(self._tower[0]):
             return flat_features(result_of(self._tower[0], run))
@@ -117,7 +118,9 @@ def packed_attention(tower: torch.nn.Module) -> Iterator[None]:
         del ALL_ATTENTION_FUNCTIONS[PACKED]
 
 
-def grid_part(model: Any, tower: torch.nn.Module, call: dict[str, Any], outputs: list[str]) -> tuple[PartPlan, dict]:
+def grid_part(
+    model: Any, tower: torch.nn.Module, call: dict[str, Any], outputs: list[str]
+) -> tuple[PartPlan, dict[str, Any]]:
     """The image encoder, and what the runtime has to make for it."""
     rows = seen_helpers(model, tower, call)
     merge = model.config.vision_config.spatial_merge_size
@@ -131,10 +134,12 @@ def grid_part(model: Any, tower: torch.nn.Module, call: dict[str, Any], outputs:
     return PartPlan("image_encoder", module, [inputs], outputs, dynamic_shapes=shapes, optional=PATCHES), how
 
 
-def seen_helpers(model: Any, tower: torch.nn.Module, call: dict[str, Any]) -> list[tuple[Helper, dict, list]]:
+def seen_helpers(
+    model: Any, tower: torch.nn.Module, call: dict[str, Any]
+) -> list[tuple[Helper, dict[str, Any], list[Any]]]:
     """The helpers that the encoder calls, their settings and results."""
     space = sys.modules[type(tower).__module__].__dict__
-    found: list[tuple[Helper, dict, list]] = []
+    found: list[tuple[Helper, dict[str, Any], list[Any]]] = []
     names = [n for n, f in space.items() if getattr(f, "__module__", "") == "transformers.vision_utils"]
 
     def watching(name: str, plain: Callable[..., Any]) -> Callable[..., Any]:
@@ -172,7 +177,7 @@ def seen_helpers(model: Any, tower: torch.nn.Module, call: dict[str, Any]) -> li
     return found
 
 
-def check(model: Any, how: dict[str, Any], rows: list, call: dict[str, Any]) -> None:
+def check(model: Any, how: dict[str, Any], rows: list[Any], call: dict[str, Any]) -> None:
     """That the runtime makes what the model's own helpers made."""
     made = grid_inputs(how, {GRID: call[GRID].numpy(), PATCHES: call[PATCHES].numpy()})
     for helper, _, results in rows:

@@ -43,7 +43,7 @@ def rows(value: Any) -> torch.Tensor:
 class ImageEncoder(torch.nn.Module):
     """The model's get_image_features, up to a module's call, up to its result, or whole."""
 
-    def __init__(self, base: torch.nn.Module, before: torch.nn.Module | None, after: torch.nn.Module | None):
+    def __init__(self, base: Any, before: torch.nn.Module | None, after: torch.nn.Module | None):
         super().__init__()
         self.base, self._ends = base, (before, after)
 
@@ -51,7 +51,8 @@ class ImageEncoder(torch.nn.Module):
         before, after = self._ends
 
         def run() -> Any:
-            return self.base.get_image_features(**inputs, return_dict=True)
+            base: Any = self.base
+            return base.get_image_features(**inputs, return_dict=True)
 
         with without_checks():
             if before is not None:
@@ -92,11 +93,11 @@ def image_parts(model: Any, call: dict[str, Any]) -> tuple[list[PartPlan], dict[
     ], None
 
 
-def results(base: torch.nn.Module, call: dict[str, Any]) -> dict[torch.nn.Module, tuple[list[Any], Any]]:
+def results(base: Any, call: dict[str, Any]) -> dict[torch.nn.Module, tuple[list[Any], Any]]:
     """What the model's direct parts were given and gave while it encoded images, in the order of the calls."""
     found: dict[torch.nn.Module, tuple[list[Any], Any]] = {}
 
-    def note(module: Any, args: tuple, kwargs: dict[str, Any], result: Any) -> None:
+    def note(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         given = [value for value in (*args, *kwargs.values()) if value is not None]
         found[module] = (given, copied(result) if hasattr(result, "keys") else result)
 

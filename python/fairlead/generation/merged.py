@@ -50,7 +50,9 @@ class Encoder(torch.nn.Module):
         self.model = model
 
     def forward(self, **inputs: torch.Tensor) -> torch.Tensor:
-        return self.model.get_encoder()(**inputs, return_dict=True)[0]
+        model: Any = self.model
+        encoded: torch.Tensor = model.get_encoder()(**inputs, return_dict=True)[0]
+        return encoded
 
 
 class Decoder(torch.nn.Module):

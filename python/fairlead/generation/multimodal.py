@@ -13,6 +13,7 @@ Features that go into deeper layers (Qwen3-VL) are spread over the whole text by
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -75,7 +76,7 @@ class Merge(torch.nn.Module):
         self.base, self.rank, self.encoded = pieces.base, positions, encoded
         self._inner = [pieces.language, pieces.embedding]
 
-    def forward(self, input_ids: torch.Tensor, inputs_embeds: torch.Tensor, **features: torch.Tensor) -> dict:
+    def forward(self, input_ids: torch.Tensor, inputs_embeds: torch.Tensor, **features: torch.Tensor) -> dict[str, Any]:
         language, embedding = self._inner
         positions = input_ids if self.rank == 2 else input_ids[None].repeat(3, 1, 1)
         encoded = {"image": as_encoded(self.encoded, features)}
@@ -103,10 +104,10 @@ def as_encoded(like: Any, features: dict[str, torch.Tensor]) -> Any:
     return made
 
 
-def spread_features(call: dict[str, Any]) -> dict[str, torch.Tensor]:
+def spread_features(call: Mapping[Any, Any]) -> dict[str, torch.Tensor]:
     """Features of deeper layers over the whole text, [batch, sequence, width]."""
     embeds, mask = call.get("deepstack_visual_embeds"), call.get("visual_pos_masks")
-    if not embeds:
+    if not embeds or mask is None:
         return {}
     return {
         f"deepstack_visual_embeds.{k}": torch.zeros(*mask.shape, one.shape[-1], dtype=one.dtype).masked_scatter(
@@ -176,7 +177,7 @@ class Parts:
         self.encoded = images
         positions = self.seen.prompt.get("position_ids")
         self.rank = 2 if positions is None else positions.dim()
-        self.position_rows = 0 if self.rank == 2 else positions.shape[0]
+        self.position_rows = 0 if positions is None or self.rank == 2 else positions.shape[0]
 
     def plan(self) -> Plan:
         images, grid = image_parts(self.model, self.seen.also)
@@ -195,7 +196,7 @@ class Parts:
         """[2, 10], three image tokens per row among tokens of the sample."""
         text, image = self.sample["input_ids"], self.model.config.image_token_id
         others = text[text != image]
-        ids = others[torch.arange(BATCH * LENGTH) % len(others)].reshape(BATCH, LENGTH).clone()
+        ids: torch.Tensor = others[torch.arange(BATCH * LENGTH) % len(others)].reshape(BATCH, LENGTH).clone()
         ids[:, 4:7] = image
         return ids
 
@@ -221,7 +222,7 @@ class Parts:
             ),
         ]
 
-    def language_model(self) -> tuple[PartPlan, list[dict], dict]:
+    def language_model(self) -> tuple[PartPlan, list[dict[str, Any]], dict[str, Any]]:
         from transformers import DynamicCache
 
         module = LanguageModel(self.pieces).eval()

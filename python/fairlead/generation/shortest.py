@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from fairlead._core import Diverged
@@ -13,8 +14,9 @@ from fairlead.verify.runtime_check import OnnxSession, compare
 
 def shortest_length(part: PartPlan, program: Any) -> int:
     """The length from which on the file agrees with eager; all that a call has of it is cut to that length."""
-    contract = {row["name"]: row["shape"] for row in program.contract.inputs}
-    symbol = contract[part.shortest][1]
+    contract = {row.name: row.shape for row in program.contract.inputs}
+    shortest = part.shortest or "input_ids"
+    symbol = contract[shortest][1]
     if symbol.isdigit():
         raise Diverged(
             f"[export_for_generation] Expected prompts of any length, but {type(part.module.model).__name__} executes "
@@ -22,14 +24,14 @@ def shortest_length(part: PartPlan, program: Any) -> int:
             "Use another implementation of the model's layers."
         )
     session = OnnxSession(program.path)
-    longest = min(call[part.shortest].shape[1] for call in part.calls)
-    agreed = longest
+    longest = min(call[shortest].shape[1] for call in part.calls)
+    agreed = int(longest)
     while agreed > 1 and agrees(part, session, contract, symbol, agreed - 1):
         agreed -= 1
     return agreed
 
 
-def agrees(part: PartPlan, session: OnnxSession, contract: dict, symbol: str, length: int) -> bool:
+def agrees(part: PartPlan, session: OnnxSession, contract: dict[str, Sequence[str]], symbol: str, length: int) -> bool:
     call = {}
     for name, tensor in get_leaf_tensors(part.calls[0]).items():
         for axis, text in enumerate(contract.get(name, [])):
@@ -39,6 +41,6 @@ def agrees(part: PartPlan, session: OnnxSession, contract: dict, symbol: str, le
     try:
         with untouched(part.module):
             expected = list(get_leaf_tensors(part.module(**call)).values())
-        return compare(session.outputs, expected, session.run(call), None)["ok"]
+        return bool(compare(session.outputs, expected, session.run(call), None)["ok"])
     except Exception:  # eager or the runtime refuses it
         return False

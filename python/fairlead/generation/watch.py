@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,7 +25,7 @@ class Watched:
 
     prompt: dict[str, Any]
     later: dict[str, Any]
-    cache: str | None  # the argument that holds the cache
+    cache: str  # the argument that holds the cache; "" where there is none
     also: dict[str, Any] = field(default_factory=dict)  # the arguments of another module that was watched
 
 
@@ -36,7 +37,7 @@ def copied(sample: Any) -> dict[str, Any]:
         )
     named = {key: sample[key] for key in sample.keys()}  # noqa: SIM118 (BatchEncoding)
     tensors = [tensor.detach().clone() for tensor in get_leaf_tensors(named).values()]
-    return replace_leaf_tensors(named, tensors)
+    return dict(replace_leaf_tensors(named, tensors))
 
 
 def config_for(model: Any, generation_config: Any) -> Any:
@@ -87,7 +88,7 @@ def watch(
     prompt, later = (tensors_of(call) for call in calls)
     caches = [name for name, value in later.items() if kind_of(value) is not Kind.NOT]
     beside = tensors_of(other.calls()[0][1]) if also is not None and other.num_obs() else {}
-    return Watched(prompt, later, caches[0] if caches else None, beside)
+    return Watched(prompt, later, caches[0] if caches else "", beside)
 
 
 def tensors_of(call: dict[str, Any]) -> dict[str, Any]:
@@ -99,7 +100,7 @@ def tensors_of(call: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def untouched(model: Any):
+def untouched(model: Any) -> Iterator[None]:
     """State that a call leaves on the model is put back."""
     state = ModelState(model)
     try:

@@ -63,16 +63,16 @@ def label_dims(wanted: list[DimId], paths: list[str], group_of: Callable[[DimId]
                     known = own_label(paths[slot], axis)
             labels[(slot, axis)] = known
     for members in groups.values():
-        known = {labels[dim] for dim in members if dim in labels}
+        names = {labels[dim] for dim in members if dim in labels}
         for slot, axis in members:
             if (slot, axis) in labels:
                 continue
             here = {labels[dim] for dim in members if dim in labels and dim[1] == axis}
-            if len(known) == 1:
-                labels[(slot, axis)] = next(iter(known))
+            if len(names) == 1:
+                labels[(slot, axis)] = next(iter(names))
             elif len(here) == 1:
                 labels[(slot, axis)] = next(iter(here))
-            elif known:
+            elif names:
                 labels[(slot, axis)] = own_label(paths[slot], axis)
             else:
                 labels[(slot, axis)] = own_label(paths[members[0][0]], members[0][1])

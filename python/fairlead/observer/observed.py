@@ -221,7 +221,9 @@ class InputObserverInfo:
 
     def remove_inputs(self, names: Sequence[str | int]) -> int:
         positional = self.parameters.positional
-        wanted = [positional[name] if isinstance(name, int) and name < len(positional) else name for name in names]
+        wanted: list[Any] = [
+            positional[name] if isinstance(name, int) and name < len(positional) else name for name in names
+        ]
         special = [name for name in wanted if name in (self.parameters.args_name, self.parameters.kwargs_name)]
         if special:
             raise ValueError(f"[remove_inputs] Expected names of arguments, got {special[0]} (it stands for several).")
@@ -284,12 +286,13 @@ class InputObserverInfo:
         return self._wrap(ordered)
 
     def _wrap(self, named: dict[str, Any]) -> dict[str, Any]:
-        """*args as a tuple under its name, surplus keywords as a dict under the name of **kwargs."""
+        """*args as a tuple under its name, surplus keywords as a dict under the name of **kwargs; where a call had none
+        of them, neither has an entry, as torch.export wants it."""
         parameters = self.parameters
         known = {*parameters.names, parameters.args_name}
         result = {name: value for name, value in named.items() if name in parameters.positional}
-        if parameters.args_name:
-            result[parameters.args_name] = named.get(parameters.args_name, ())
+        if parameters.args_name and named.get(parameters.args_name):
+            result[parameters.args_name] = named[parameters.args_name]
         result.update({name: value for name, value in named.items() if name in known and name not in result})
         surplus = {name: value for name, value in named.items() if name not in known}
         if surplus:
@@ -369,7 +372,7 @@ class InputObserverInfo:
             shapes = self.core.fill(inference, call)
         else:
             candidate, slots, shapes = self._own_arguments(index_or_candidate)
-        tensors: list[torch.Tensor | None] = [None] * len(inference.slots)
+        tensors: list[Any] = [None] * len(inference.slots)
         for slot, tensor in zip(slots, candidate.flat_list, strict=True):
             tensors[slot] = tensor
         if example:
@@ -453,7 +456,8 @@ class InputObserverInfo:
         return tensor
 
     def example(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        return self.infer_arguments(as_args_kwargs=True, example=True)
+        args, kwargs = self.infer_arguments(as_args_kwargs=True, example=True)
+        return args, kwargs
 
     def relations(self) -> Relations:
         paths = [row[0] for row in self.inference.slots]

@@ -73,8 +73,8 @@ class _Hub:
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         # An observer that is entered twice still sees one call.
-        begun = [(one, one._begin(args, kwargs)) for one in dict.fromkeys(self.observers)]
-        begun = [(one, candidate) for one, candidate in begun if candidate is not None]
+        asked = [(one, one._begin(args, kwargs)) for one in dict.fromkeys(self.observers)]
+        begun = [(one, candidate) for one, candidate in asked if candidate is not None]
         start = time.perf_counter()
         try:
             result = self.method(*args, **kwargs)
@@ -180,12 +180,12 @@ class InputObserver:
 
     def _done(self, candidate: InputCandidate, result: Any, latency: float) -> None:
         try:
-            self.info.add_outputs(result, latency, candidate)
+            self._stored().add_outputs(result, latency, candidate)
         except Exception as error:
             self._unrecorded.append(str(error))
 
     def _failed(self, candidate: InputCandidate) -> None:
-        self.info.discard(candidate)
+        self._stored().discard(candidate)
         self._budget += 1
 
     # ---- questions

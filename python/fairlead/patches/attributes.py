@@ -24,7 +24,7 @@ def patch_attributes(patches: Iterable[tuple[Any, str, Callable[[Any], Any]]]) -
         yield
 
 
-def patch_attribute(obj: Any, attribute: str, factory: Callable[[Any], Any]):
+def patch_attribute(obj: Any, attribute: str, factory: Callable[[Any], Any]) -> Any:
     """The same for one attribute."""
     return patch_attributes([(obj, attribute, factory)])
 
@@ -34,5 +34,9 @@ def patch_model_config(model: Any, output_flags: Mapping[str, Any]) -> Iterator[
     """Inside the block `model.config` has these flags. None and flags that the config does not know are left alone."""
     config = getattr(model, "config", None)
     given = {name: value for name, value in output_flags.items() if value is not None and hasattr(config, name)}
-    with patch_attributes([(config, name, lambda original, v=value: v) for name, value in given.items()]):
+
+    def always(value: Any) -> Callable[[Any], Any]:
+        return lambda original: value
+
+    with patch_attributes([(config, name, always(value)) for name, value in given.items()]):
         yield

@@ -27,4 +27,4 @@ def _transformers() -> str:
         import transformers
     except ImportError:
         return "not installed"
-    return transformers.__version__
+    return str(transformers.__version__)

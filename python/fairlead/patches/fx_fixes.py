@@ -36,8 +36,8 @@ def register_fx_program_fix(backend: str) -> Callable[[ProgramFix], ProgramFix]:
 
 def unregister_fx_fix(backend: str, fix: NodeFix | ProgramFix) -> None:
     """Takes a fix out again."""
-    for table in (_node_fixes, _program_fixes):
-        table[backend] = [known for known in table.get(backend, []) if known is not fix]
+    _node_fixes[backend] = [known for known in _node_fixes.get(backend, []) if known is not fix]
+    _program_fixes[backend] = [known for known in _program_fixes.get(backend, []) if known is not fix]
 
 
 def apply_fx_node_fixes(backend: str, graph_module: torch.fx.GraphModule) -> int:

@@ -38,7 +38,7 @@ class ModelState:
         ]
         self._names = {id(module): name for name, module in model.named_modules()}
         # Most are empty tables of hooks: thousands, looked at after every run.
-        self._empty: list = []
+        self._empty: list[Any] = []
         self._containers: list[tuple[Any, Any]] = []
         self._paths: dict[int, str] = {}
         known: set[int] = set()
@@ -78,7 +78,7 @@ class ModelState:
     def changes(self) -> list[str]:
         """The paths of attributes that are not as they were: self.n, self.encoder.seen. Buffers are not among them:
         what is written there is recorded."""
-        found = []
+        found: list[str] = []
         for module, attributes, _, _ in self._saved:
             prefix = self._names[id(module)]
             for name in sorted(module.__dict__.keys() | attributes.keys(), key=str):
@@ -95,8 +95,10 @@ class ModelState:
     def restore(self) -> None:
         for module, attributes, buffers, parameters in self._saved:
             _put_back(module.__dict__, attributes)
-            _put_back(module._buffers, buffers)
-            _put_back(module._parameters, parameters)
+            if buffers or module._buffers:
+                _put_back(module._buffers, buffers)
+            if parameters or module._parameters:
+                _put_back(module._parameters, parameters)
         for container in self._empty:
             if container:
                 container.clear()
@@ -115,22 +117,24 @@ def _path(module: str, name: str) -> str:
     return ".".join(part for part in ("self", module, name) if part)
 
 
-def _same(now, before) -> bool:
+def _same(now: Any, before: Any) -> bool:
     """By identity: elements may be tensors, which do not compare to one answer."""
     if len(now) != len(before):
         return False
     if isinstance(now, dict):
         return all(key in now and now[key] is value for key, value in before.items())
     if isinstance(now, set):
-        return now == before
+        return bool(now == before)
     return all(a is b for a, b in zip(now, before, strict=True))
 
 
-def _put_back(now: dict, before: dict) -> None:
+def _put_back(now: dict[str, Any], before: dict[str, Any]) -> None:
     # The comparison of dicts looks at identity first: fast where nothing changed, which is nearly always.
-    with contextlib.suppress(Exception):  # tensors that differ do not compare to one answer
+    try:
         if now == before:
             return
+    except Exception:  # tensors that differ do not compare to one answer
+        pass
     for key in [k for k in now if k not in before]:
         del now[key]
     for key, value in before.items():

@@ -9,9 +9,9 @@ from __future__ import annotations
 import functools
 import importlib
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from fairlead._core import InvalidInput
 from fairlead.patches.slots import original_of
@@ -43,6 +43,7 @@ class Patch:
 
 
 _rows: list[Patch] = []
+Factory = TypeVar("Factory", bound=Callable[[Any], Any])
 
 
 def register_patch(
@@ -55,7 +56,7 @@ def register_patch(
     looked_for: str = "",
     needed: Callable[[Any], str | None] | None = None,
     tolerance: float = 0.0,
-):
+) -> Callable[[Factory], Factory]:
     """Adds the decorated `factory(original) -> replacement` to the table, for every dotted path.
 
     >>> @register_patch("dynamo", "torch.Tensor.unfold", problem="has no symbolic form")
@@ -65,19 +66,20 @@ def register_patch(
     A path is resolved when the row is applied; what cannot be found is in the report of `apply_patches`.
     """
     finders = [target for target in targets if callable(target)]
+    paths = tuple(target for target in targets if isinstance(target, str))
     if not targets or (finders and len(targets) > 1) or not all(callable(t) or _dotted(t) for t in targets):
         raise InvalidInput(
             "[register_patch] Expected dotted paths such as 'torch.Tensor.unfold' (or one function that returns "
             f"them), got {', '.join(repr(target) for target in targets) or 'none'}."
         )
 
-    def add(factory: Callable[[Any], Any]) -> Callable[[Any], Any]:
-        first = targets[0] if not finders else f"transformers.{factory.__name__}"
+    def add(factory: Factory) -> Factory:
+        first = paths[0] if not finders else f"transformers.{factory.__name__}"
         row = Patch(
             name=name or factory.__name__.strip("_"),
             backend=backend,
             library=first.partition(".")[0],
-            targets=finders[0] if finders else targets,
+            targets=finders[0] if finders else paths,
             factory=factory,
             problem=problem or (factory.__doc__ or "").strip().split("\n")[0],
             remedy=remedy,
@@ -147,10 +149,15 @@ def _line(error: BaseException) -> str:
     return str(error).strip().split("\n")[0][:200]
 
 
-def _modeling_files() -> Iterator[tuple[str, Any]]:
-    for name, module in list(sys.modules.items()):
-        if ".modeling_" in name and name.startswith(("transformers.models.", "transformers_modules.")):
-            yield name, module
+def _modeling_files() -> list[tuple[str, Any]]:
+    return [(name, sys.modules[name]) for name in _modeling_names(tuple(sys.modules)) if name in sys.modules]
+
+
+@functools.lru_cache(1)
+def _modeling_names(loaded: tuple[str, ...]) -> list[str]:
+    """Asked at every run, of thousands of modules."""
+    homes = ("transformers.models.", "transformers_modules.")
+    return [name for name in loaded if ".modeling_" in name and name.startswith(homes)]
 
 
 def methods(select: Callable[[type, str, Any], bool]) -> list[str]:

@@ -11,23 +11,28 @@ import contextlib
 import importlib
 import inspect
 import logging
+import math
 import os
 import re
 import time
 import warnings
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
 from fairlead import _core
-from fairlead.contract import LARGEST, Contract, merged
+from fairlead.contract import LARGEST, Check, Contract, FixedDim, Symbol, Tensor, merged
 from fairlead.patches.model_state import ModelState
-from fairlead.record.session import RecordingSession
+from fairlead.record.session import RecordingSession, instead
 from fairlead.tree.caches import register_flattening_functions
-from fairlead.tree.calls import Call, base_call, normalise
+from fairlead.tree.calls import Call, NamedTensors, base_call, normalise
 from fairlead.tree.dtypes import BY_NAME, DTYPES
 from fairlead.tree.dynamic_shapes import DYNAMIC, STATIC, leaves_of, requests
+from fairlead.verify.patience import TookTooLong, at_most, seconds_for
+from fairlead.verify.runtime_check import OnnxSession
 from fairlead.verify.verification import Difference, Setting, Verification, first_line
 
 # What a file may name to be imported: modules of Transformers that have classes of outputs and caches.
@@ -36,6 +41,8 @@ TRANSFORMERS_OUTPUTS = re.compile(
 )
 
 TRACERS = ("observe", "torch.export")
+
+MOST_ELEMENTS = 1 << 28  # of the inputs that are made up to check a program
 
 
 def is_program(model: Any, inputs: Any, path: Any) -> bool:
@@ -54,7 +61,7 @@ def check_tracer(tracer: Any) -> None:
 
 
 @contextlib.contextmanager
-def quiet():
+def quiet() -> Iterator[None]:
     """torch.export warns of what it specialises; the contract says it."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -62,7 +69,7 @@ def quiet():
 
 
 @contextlib.contextmanager
-def logged_errors(name: str):
+def logged_errors(name: str) -> Iterator[Any]:
     """torch logs the reason and raises another error, or warns of what does not matter: the errors, without the log."""
     found: list[BaseException] = []
     log = logging.getLogger(name)
@@ -82,9 +89,11 @@ def logged_errors(name: str):
 # ---- a model, traced by torch.export ---------------------------------------------------------------------
 
 
-def traced(model: torch.nn.Module, calls: list[Call], call: Call, shapes: list[list[str]], asked: list[list[tuple]]):
+def traced(
+    model: torch.nn.Module, calls: list[Call], call: Call, shapes: list[list[str]], asked: list[list[tuple[Any, ...]]]
+) -> Any:
     """The program of a model. `shapes`: by leaf, the size's name where it varies, else ""; `asked`: requests."""
-    hints = {}
+    hints: dict[int, dict[int, Any]] = {}
     for tensor, texts, dims in zip(call.tensors, shapes, asked, strict=True):
         hints[id(tensor)] = {
             axis: dim_hint(*dim) for axis, (text, dim) in enumerate(zip(texts, dims, strict=True)) if text
@@ -112,13 +121,13 @@ def with_rest(model: torch.nn.Module, call: Call, specs: dict[str, Any]) -> dict
     return taken | {name: specs[name] for name in names[len(call.args) :]}
 
 
-def dim_hint(kind: str, name: str, low: int, high: int):
+def dim_hint(kind: str, name: str, low: int, high: int) -> Any:
     hint = torch.export.Dim.DYNAMIC if kind == DYNAMIC else torch.export.Dim.AUTO
     bounds = {key: value for key, value in (("min", low), ("max", high)) if 0 < value < LARGEST}
     return hint(**bounds) if bounds else hint
 
 
-def spec_of(value: Any, hints: dict[int, dict]) -> Any:
+def spec_of(value: Any, hints: dict[int, dict[int, Any]]) -> Any:
     """dynamic_shapes of one argument as torch.export takes them: a class of its own is the list of its leaves."""
     if isinstance(value, torch.Tensor):
         return hints.get(id(value), {})
@@ -136,7 +145,7 @@ def varies(leaf: int, axis: int, kind: str, name: str, *_: int) -> str:
     return "" if kind == STATIC else name or f"input_{leaf}_dim_{axis}"
 
 
-def dims_to_vary(job) -> tuple[list[list[str]], list[list[tuple]]]:
+def dims_to_vary(job: Any) -> tuple[list[list[str]], list[list[tuple[Any, ...]]]]:
     """What varies, by leaf: as the user said, else found by running the model at other sizes."""
     asked = requests(job.call, job.options.dynamic_shapes)
     if job.options.dynamic_shapes is not None:
@@ -147,11 +156,11 @@ def dims_to_vary(job) -> tuple[list[list[str]], list[list[tuple]]]:
     with RecordingSession(job.model) as session:
         session.follows_functions = True
 
-        def trial(sizes: list[list[int]], reference: int) -> tuple[int, bool, str, bool]:
+        def trial(sizes: list[tuple[int, ...]], reference: int) -> tuple[int, bool, str, bool]:
             args, kwargs = job.call.with_tensors(job.call.at(sizes))
             outcome = session.run(args, kwargs, reference, keep=reference < 0)
             _, before, now = outcome.parted or (0, "", "")
-            words = f"the model executes {now} where it executed {before}" if outcome.parted else outcome.error
+            words = f"the model executes {instead(before, now)}" if outcome.parted else outcome.error
             return outcome.run, outcome.parted is not None, words, outcome.visible
 
         ordered = [job.call] + [c for c in job.calls if c is not job.call]
@@ -163,7 +172,7 @@ def dims_to_vary(job) -> tuple[list[list[str]], list[list[tuple]]]:
 # ---- importing -------------------------------------------------------------------------------------------
 
 
-def imported(program: torch.export.ExportedProgram, shapes: list[list[str]]):
+def imported(program: torch.export.ExportedProgram, shapes: list[list[str]]) -> Any:
     """The program in the core, which keeps the tensors that it borrows."""
     from torch._export.serde.serialize import serialize
 
@@ -192,14 +201,14 @@ def imported(program: torch.export.ExportedProgram, shapes: list[list[str]]):
     return _core.import_program(json, given, shapes, held)
 
 
-def to_take_apart(error: _core.Unsupported) -> dict:
+def to_take_apart(error: _core.Unsupported) -> dict[str, Any]:
     """The operators that have no lowering and that PyTorch can take apart, with its rules."""
     missing = {row["operator"] for row in error.details if row["kind"] == "missing operator"}
     table = torch.export.default_decompositions()
     return {op: rule for op, rule in table.items() if str(op) in missing}
 
 
-def taken_apart(program: torch.export.ExportedProgram, rules: dict) -> torch.export.ExportedProgram:
+def taken_apart(program: torch.export.ExportedProgram, rules: dict[str, Any]) -> Any:
     with register_flattening_functions(), quiet(), torch.no_grad():
         return program.run_decompositions(rules)
 
@@ -207,33 +216,31 @@ def taken_apart(program: torch.export.ExportedProgram, rules: dict) -> torch.exp
 # ---- exporting -------------------------------------------------------------------------------------------
 
 
-class ProgramCall:
+class ProgramCall(NamedTensors):
     """One call of a program: its flat inputs, and the way back to arguments."""
 
-    def __init__(self, core, spec, leaves: list[Any]):
+    def __init__(self, core: Any, spec: Any, leaves: list[Any]) -> None:
         self.spec, self.leaves = spec, leaves
         self.places = [k for k, number in enumerate(core.user_inputs) if number >= 0]
         self.names = list(core.input_names)
-        self.tensors = [leaves[k] for k in self.places]
-
-    def tensor(self, name: str) -> torch.Tensor:
-        return self.tensors[self.names.index(name)]
+        self.tensors: list[torch.Tensor] = [leaves[k] for k in self.places]
 
     def of_own_classes(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         return tensors
 
-    def with_tensors(self, tensors: list[torch.Tensor]) -> tuple[tuple, dict]:
+    def with_tensors(self, tensors: list[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         leaves = list(self.leaves)
         for place, tensor in zip(self.places, tensors, strict=True):
             leaves[place] = tensor
         with register_flattening_functions():
-            return pytree.tree_unflatten(leaves, self.spec)
+            args, kwargs = pytree.tree_unflatten(leaves, self.spec)
+        return args, kwargs
 
 
 class ProgramVerification(Verification):
     """Compares with the program instead of a model that could be recorded."""
 
-    def run(self) -> list[dict]:
+    def run(self) -> list[dict[str, Any]]:
         """Sizes that were equal in the example may have to be, although the program does not say so: tried as well."""
         held = {t.data_ptr(): t.numel() * t.element_size() for t in [*self.model.parameters(), *self.model.buffers()]}
         made_at = [s.tried[0] if s.tried else 0 for s in self.probed.symbols]
@@ -249,14 +256,16 @@ class ProgramVerification(Verification):
         self.contract.verified = self.in_words(rows)
         return rows
 
-    def run_eager(self, args: tuple, kwargs: dict) -> list[torch.Tensor]:
-        with torch.no_grad(), register_flattening_functions():
+    seconds: float | None = None  # a call may take
+
+    def run_eager(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
+        with torch.no_grad(), register_flattening_functions(), at_most(self.seconds):
             leaves = pytree.tree_leaves(self.model(*args, **kwargs))
         return [t.clone() for t in leaves if isinstance(t, torch.Tensor)]
 
-    def difference(self, setting: Setting, row: dict) -> Difference:
+    def difference(self, setting: Setting, row: dict[str, Any]) -> Difference:
         error = _core.Discrepancy(
-            f"[verify] Expected ONNX Runtime to agree with the program, but output {row['output']} {row['problem']} "
+            f"[verify] Expected ONNX Runtime to agree with the program, but output {row['output']!r} {row['problem']} "
             f"at {setting.words}. No file was written under {self.path}."
         )
         return Difference(error, setting.tensors, setting.words)
@@ -265,11 +274,12 @@ class ProgramVerification(Verification):
 class ProgramExport:
     """fairlead.export for a program, a .pt2 file, or tracer="torch.export"."""
 
-    def __init__(self, job):
+    def __init__(self, job: Any) -> None:
         self.job, self.options, self.progress = job, job.options, job.progress
-        self.program = self.core = None
+        self.program: Any = None  # an ExportedProgram, where torch has loaded it
+        self.core: Any = None  # the core's, when it is read
 
-    def run(self, start: float):
+    def run(self, start: float) -> Any:
         with self.progress.stage("import", "reading the exported program"):
             self.load()
         self.rename()
@@ -287,7 +297,8 @@ class ProgramExport:
             staged.commit()
         self.progress.timings["total"] = time.perf_counter() - start
         return {
-            "contract": contract, "discrepancies": rows, "nodes": model.node_count, "operators": model.operators,
+            "contract": contract, "discrepancies": [Check(**row) for row in rows],
+            "nodes": model.node_count, "operators": model.operators,
             "model_bytes": staged.model_bytes, "external_bytes": staged.external_bytes, "model": model,
         }  # fmt: skip
 
@@ -314,12 +325,12 @@ class ProgramExport:
             leaves = pytree.tree_leaves((call.args, call.kwargs))
         return [known.get(id(leaf), []) for leaf in leaves]
 
-    def lowered(self):
+    def lowered(self) -> Any:
         """What has no lowering is taken apart by PyTorch, and so is what that gives, as long as there is something."""
-        rules: dict = {}
+        rules: dict[str, Any] = {}
         while True:
             try:
-                return self.core.lower(self.options.opset)
+                return self.core.lower(self.options.opset, self.options.target())
             except _core.Unsupported as error:
                 more = {op: rule for op, rule in to_take_apart(error).items() if op not in rules}
                 if not more:
@@ -340,7 +351,8 @@ class ProgramExport:
                     importlib.import_module(name.rpartition(".")[0])
         from fairlead.programs.file import load_program  # and with it most of torch.compile: seconds
 
-        with register_flattening_functions(), quiet(), logged_errors("torch.export") as reasons:
+        unsaid = logged_errors("torch._export.serde.serialize")
+        with register_flattening_functions(), quiet(), unsaid, logged_errors("torch.export") as reasons:
             try:
                 self.program = load_program(self.core, os.fsdecode(self.job.model))
             except _core.FairleadError:
@@ -376,57 +388,67 @@ class ProgramExport:
                 for axis, text in enumerate(shape)
                 if text == symbol.name
             ]
-            contract.symbols.append(
-                {
-                    "name": symbol.name, "tried": symbol.tried, "min": symbol.min, "max": symbol.max,
-                    "where": places[0] if places else "multiples of an input size",
-                }
-            )  # fmt: skip
+            where = places[0] if places else "multiples of an input size"
+            contract.symbols.append(Symbol(symbol.name, symbol.tried, symbol.min, symbol.max, where))
         for name, dtype, shape in zip(core.input_names, core.input_dtypes, sizes.shapes, strict=True):
-            contract.inputs.append({"name": name, "dtype": dtype, "shape": shape})
+            contract.inputs.append(Tensor(name, dtype, list(shape)))
             contract.fixed += [
-                {"name": name, "axis": axis, "size": int(text), "reason": "the exported program has it fixed"}
+                FixedDim(name, axis, int(text), "the exported program has it fixed")
                 for axis, text in enumerate(shape)
                 if text.isdigit()
             ]
         for name, shape, dtype in zip(core.output_names, core.output_shapes, core.output_dtypes, strict=True):
-            contract.outputs.append({"name": name, "dtype": dtype, "shape": shape})
+            contract.outputs.append(Tensor(name, dtype, list(shape)))
         contract.assumptions = merged(core.assumptions)
         contract.ignored = list(core.ignored_inputs)
         contract.written = list(core.written_inputs)
         contract.notes.append(f"from a program that torch.export {core.torch_version} made")
         return contract
 
-    def verify(self, staged, contract: Contract) -> list[dict]:
+    def verify(self, staged: Any, contract: Contract) -> list[dict[str, Any]]:
         with self.progress.stage("verify", "verifying in ONNX Runtime at other sizes"):
             self.open_program()
             core = self.core
             example = self.example()
+            calls: list[Any] = [example]  # with what a Call has of it
             try:
                 verification = ProgramVerification(
-                    self.module(example), [example], core.sizes, list(core.input_names), list(core.output_names),
+                    self.module(example), calls, core.sizes, list(core.input_names), list(core.output_names),
                     contract, self.options.tolerance, self.job.path, allow_random=self.options.allow_random,
-                    staged=staged.path,
+                    staged=staged.path, open=partial(OnnxSession, seconds=self.patience),
                 )  # fmt: skip
+                verification.seconds = self.patience
                 return verification.run()
             except (_core.FairleadError, MemoryError):
                 raise
+            except TookTooLong:
+                raise _core.InvalidInput(
+                    f"[export] Expected a program of this size to run within {self.patience:.0f} s, got one that takes "
+                    "longer, or has no end. Pass verify=False to convert it without a check."
+                ) from None
             except Exception as error:  # a file may hold a program that does not run
                 raise _core.InvalidInput(
                     f"[export] Expected a program that runs, but it raised {type(error).__name__}: "
                     f"{first_line(error)}. Pass verify=False to convert it without a check."
                 ) from error
 
+    @property
+    def patience(self) -> float | None:
+        """Seconds that a call of a stranger's program may take; None for a program of the user's own."""
+        own = not isinstance(self.job.model, (str, os.PathLike))
+        return None if own else seconds_for(os.fsdecode(self.job.model))
+
     def module(self, example: ProgramCall) -> torch.nn.Module:
         """The program as a module that checks its guards; without them where they refuse the program's own example
         (a guard on the tensor that the example was a view of).
         """
         with register_flattening_functions(), quiet(), torch.no_grad():
-            module = self.program.module()
+            module: torch.nn.Module = self.program.module()
             state = ModelState(module)  # its buffers are the program's own
             args, kwargs = example.with_tensors([t.clone() for t in example.tensors])
             try:
-                module(*args, **kwargs)
+                with at_most(self.patience):
+                    module(*args, **kwargs)
             except (AssertionError, AttributeError, TypeError):
                 module = self.program.module(check_guards=False)
             finally:
@@ -441,9 +463,21 @@ class ProgramExport:
             leaves = None if program.example_inputs is None else pytree.tree_leaves(program.example_inputs)
         if leaves is None:
             sizes = core.sizes.sizes_at([max(1, e) for e in core.examples])
+            refuse_large(sizes)
             made = [made_up(list(s), BY_NAME[d]) for s, d in zip(sizes, core.input_dtypes, strict=True)]
             leaves = [made[number] if number >= 0 else None for number in core.user_inputs]
+        elif isinstance(self.job.model, (str, os.PathLike)):  # a few bytes may be expanded to any size
+            refuse_large([t.shape for t in leaves if isinstance(t, torch.Tensor)], os.path.getsize(self.job.model))
         return ProgramCall(core, spec, leaves)
+
+
+def refuse_large(shapes: Sequence[Sequence[int]], stored: int = 0) -> None:
+    count = sum(math.prod(shape) for shape in shapes)
+    if count > MOST_ELEMENTS + stored:
+        raise _core.InvalidInput(
+            f"[export] Expected a program whose inputs have at most {MOST_ELEMENTS:,} elements, got {count:,}. "
+            "Pass verify=False to convert it without a check."
+        )
 
 
 def made_up(sizes: list[int], dtype: torch.dtype) -> torch.Tensor:

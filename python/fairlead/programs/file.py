@@ -27,9 +27,10 @@ def load_program(core: Any, where: str) -> torch.export.ExportedProgram:
     return ExportedProgramDeserializer(None).deserialize(program, weights, constants, example_inputs(sample))
 
 
-def stored_tensors(payloads: list[bytearray], tensors: list[tuple]) -> tuple[dict, dict]:
+def stored_tensors(payloads: list[bytearray], tensors: list[tuple[Any, ...]]) -> tuple[dict[str, Any], dict[str, Any]]:
     """(weights, constants); tensors of one payload share its memory, as they did in the model."""
-    weights, constants = {}, {}
+    weights: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
     for name, payload, dtype, sizes, strides, offset, is_constant, is_parameter, requires_grad in tensors:
         made = view_of(payloads[payload], BY_NAME[dtype], sizes, strides, offset)
         if is_parameter:
@@ -38,7 +39,7 @@ def stored_tensors(payloads: list[bytearray], tensors: list[tuple]) -> tuple[dic
     return weights, constants
 
 
-def view_of(payload: bytearray, dtype: torch.dtype, sizes: list, strides: list, offset: int) -> torch.Tensor:
+def view_of(payload: bytearray, dtype: torch.dtype, sizes: list[Any], strides: list[Any], offset: int) -> torch.Tensor:
     if not payload or math.prod(sizes) == 0:
         return torch.empty_strided(sizes, strides, dtype=dtype)
     whole = torch.frombuffer(payload, dtype=torch.uint8)

@@ -71,7 +71,7 @@ CONTAINERS = {"builtins.tuple", "builtins.list", "builtins.dict", "collections.O
 def checked(program: bytes, where: str) -> dict[str, Any]:
     """The JSON of a program, looked at as above. Throws InvalidInput with the text that is not plain data."""
     try:
-        found = json.loads(program)
+        found: dict[str, Any] = json.loads(program)
     except (ValueError, RecursionError) as error:
         raise _core.ParseError(f"[pt2] Expected a program as JSON, got: {error} ({where}).") from None
     Check(where).program(found)
@@ -81,6 +81,13 @@ def checked(program: bytes, where: str) -> dict[str, Any]:
 class Check:
     def __init__(self, where: str):
         self.where = where
+        # Keys decide how a text is read; whatever has no row has to be plain.
+        self.texts: dict[str, Callable[[str], None]] = {
+            "expr_str": self.expression, "guards_code": lambda text: None, "target": self.operator,
+            "as_operator": self.operator, "name": self.identifier, "as_name": self.identifier,
+            "forward_arg_names": self.identifier, "user_input_name": self.identifier, "in_spec": self.tree,
+            "out_spec": self.tree,
+        }  # fmt: skip
 
     def refuse(self, what: str, text: Any) -> None:
         shown = repr(text if isinstance(text, str) else str(text))
@@ -96,8 +103,7 @@ class Check:
             self.expression(guard, "a comparison of sizes")
         self.walk(program, "", 0)
 
-    # Keys decide how a text is read; whatever has no row has to be plain. Texts that a node is given (`as_string`: the
-    # words of an assertion) are written as literals and may be any.
+    # Texts that a node is given (`as_string`: the words of an assertion) are written as literals and may be any.
     def walk(self, value: Any, key: str, depth: int, in_node: bool = False) -> None:
         if depth > MOST_NESTING:
             self.refuse(f"at most {MOST_NESTING} levels", key)
@@ -112,15 +118,7 @@ class Check:
             for item in value:
                 self.walk(item, key, depth + 1, in_node)
         elif isinstance(value, str) and not (in_node and key in ("as_string", "as_strings")):
-            self.texts().get(key, self.plain)(value)
-
-    def texts(self) -> dict[str, Callable[[str], None]]:
-        return {
-            "expr_str": self.expression, "guards_code": lambda text: None, "target": self.operator,
-            "as_operator": self.operator, "name": self.identifier, "as_name": self.identifier,
-            "forward_arg_names": self.identifier, "user_input_name": self.identifier, "in_spec": self.tree,
-            "out_spec": self.tree,
-        }  # fmt: skip
+            self.texts.get(key, self.plain)(value)
 
     def keys(self, value: dict[str, Any], key: str) -> None:
         named = key.endswith("_values")  # tensor_values, sym_int_values, ...: by the name of a value

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 
-def alone_sizes(name: str, calls: list[list | None]) -> list[list[list[int]] | None]:
+def alone_sizes(name: str, calls: list[list[Any] | None]) -> list[list[list[int]] | None]:
     """Of each call the sizes of its results; None where the operator refuses it or has no form without data."""
     func = operator(name)
     return [None if func is None or args is None else sizes_of(func, args) for args in calls]
@@ -20,18 +20,18 @@ def operator(name: str) -> Any:
     return found if isinstance(found, torch._ops.OpOverload) else None
 
 
-def sizes_of(func: Any, args: list) -> list[list[int]] | None:
+def sizes_of(func: Any, args: list[Any]) -> list[list[int]] | None:
     kept, named = [], {}
-    for declared, value in zip(func._schema.arguments, args, strict=False):
-        given = made(value, str(declared.type))
-        if declared.kwarg_only:
-            named[declared.name] = given
-        else:
-            kept.append(given)
     try:
+        for declared, value in zip(func._schema.arguments, args, strict=False):
+            given = made(value, str(declared.real_type))
+            if declared.kwarg_only:
+                named[declared.name] = given
+            else:
+                kept.append(given)
         with torch.no_grad():
             out = func(*kept, **named)
-    except Exception:  # whatever it is: there is no answer
+    except Exception:  # whatever it is, a negative size among the arguments, too: there is no answer
         return None
     results = out if isinstance(out, (tuple, list)) else [out]
     flat = [t for each in results for t in (each if isinstance(each, (tuple, list)) else [each])]

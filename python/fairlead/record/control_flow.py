@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ def register_rules(mode_class: type, libraries: tuple[str, ...]) -> None:
             operator.py_impl(mode_class)(rule_for(operator, libraries))
 
 
-def rule_for(operator: Any, libraries: tuple[str, ...]) -> Callable:
+def rule_for(operator: Any, libraries: tuple[str, ...]) -> Callable[..., Any]:
     def rule(mode: Any, *args: Any, **kwargs: Any) -> Any:
         if not mode.session.follows_functions:
             raise refusal(operator, libraries)
@@ -40,7 +41,8 @@ def rule_for(operator: Any, libraries: tuple[str, ...]) -> Callable:
 
 
 def refusal(operator: Any, libraries: tuple[str, ...]) -> ControlFlow:
-    frame, place = sys._getframe(1), ""
+    frame: FrameType | None = sys._getframe(1)
+    place = ""
     while frame is not None and not place:
         file = frame.f_code.co_filename
         if not file.startswith(libraries):

@@ -25,8 +25,8 @@ def cut(session: Any, tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, A
     items = index if type(index) is tuple else (index,)
     if not any(may_cover(item) for item in items):
         return tensor, index
-    dims = [dims_of(item) for item in items]
-    if None in dims:
+    dims = [size for size in map(dims_of, items) if size is not None]
+    if len(dims) < len(items):
         return tensor, index
     rest = tensor.dim() - sum(dims)
     if rest < 0:
@@ -54,7 +54,7 @@ def may_cover(item: Any) -> bool:
         return False
     if item.step is not None and not (isinstance(item.step, int) and item.step.real > 0):
         return False
-    return item.start is not None or item.stop is not None
+    return item.start is not None or item.stop is not None or isinstance(item.step, SizeInt)
 
 
 def number(value: Any) -> int:
@@ -120,14 +120,14 @@ def selected(tensor: torch.Tensor, index: Any, value: Any) -> tuple[torch.Tensor
     return tensor, places
 
 
-def pad(session: Any, input: torch.Tensor, pad: Any, mode: str = "constant", value: float | None = None):
+def pad(session: Any, input: torch.Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
     """torch.nn.functional.pad: by a constant it is one operator of its own."""
     if mode != "constant" or not isinstance(pad, (tuple, list)) or not all(isinstance(p, int) for p in pad):
         return torch._C._nn.pad(input, pad, mode, value)
     return session.execute(PAD, input, list(pad), 0 if value is None else value)
 
 
-def narrow(session: Any, input: torch.Tensor, dim: int, start: Any, length: int):
+def narrow(session: Any, input: torch.Tensor, dim: int, start: Any, length: int) -> Any:
     """A slice by start and length, which PyTorch checks."""
     plain = torch._C._TensorBase.narrow
     if not isinstance(start, int) or (not isinstance(start, SizeInt) and not isinstance(length, SizeInt)):
@@ -140,7 +140,7 @@ def narrow(session: Any, input: torch.Tensor, dim: int, start: Any, length: int)
     return session.execute(SLICE, input, dim, start, start + length, 1)
 
 
-def chunk(session: Any, input: torch.Tensor, chunks: int, dim: int = 0):
+def chunk(session: Any, input: torch.Tensor, chunks: int, dim: int = 0) -> Any:
     """Parts of equal size, which PyTorch computes below Python."""
     size = session.core.size_of(input, dim)
     if not isinstance(size, SizeInt) or not isinstance(chunks, int) or chunks.real < 1 or size.real == 0:

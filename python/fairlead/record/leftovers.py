@@ -7,6 +7,7 @@ such a model is first called at sizes of its own, which leave something of their
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -18,7 +19,9 @@ LARGEST = 4_000_000  # elements of an input
 MOST = 6  # sizes that are tried
 
 
-def leave_other_sizes(model: torch.nn.Module, call: Call, run: Callable[[tuple, dict], list[torch.Tensor]]) -> None:
+def leave_other_sizes(
+    model: torch.nn.Module, call: Call, run: Callable[[tuple[Any, ...], dict[str, Any]], list[torch.Tensor]]
+) -> None:
     """Until the export ends nothing on the model is of the example's sizes, where that changes no result."""
     held = _held_tensors(model)
     if held:
@@ -30,7 +33,7 @@ def leave_other_sizes(model: torch.nn.Module, call: Call, run: Callable[[tuple, 
 def _held_tensors(model: torch.nn.Module) -> list[tuple[torch.nn.Module, str, object]]:
     """Attributes with tensors that are neither parameters nor buffers."""
 
-    def holds(value) -> bool:
+    def holds(value: Any) -> bool:
         if isinstance(value, (list, tuple, dict)):
             value = value.values() if isinstance(value, dict) else value
             return any(isinstance(item, torch.Tensor) for item in value)
@@ -45,7 +48,7 @@ def _held_tensors(model: torch.nn.Module) -> list[tuple[torch.nn.Module, str, ob
     ]
 
 
-def _call_elsewhere(model, call: Call, run, state: ModelState, held: list) -> None:
+def _call_elsewhere(model: torch.nn.Module, call: Call, run: Any, state: ModelState, held: list[Any]) -> None:
     shapes = [list(t.shape) for t in call.tensors]
     tripled = [
         [[3 * n if n == size else n for n in s] for s in shapes]
@@ -53,7 +56,7 @@ def _call_elsewhere(model, call: Call, run, state: ModelState, held: list) -> No
     ]
     others = [sizes for sizes in tripled if all(torch.Size(s).numel() <= LARGEST for s in sizes)]
 
-    def outputs(sizes) -> list[torch.Tensor] | None:
+    def outputs(sizes: Any) -> list[torch.Tensor] | None:
         before = ModelState(model)
         tensors = [resized(t, s) for t, s in zip(call.tensors, sizes, strict=True)]
         try:
@@ -68,7 +71,9 @@ def _call_elsewhere(model, call: Call, run, state: ModelState, held: list) -> No
 
     def as_expected() -> bool:
         again = outputs(shapes)
-        return again is not None and len(again) == len(expected) and all(map(torch.equal, again, expected))
+        if again is None or expected is None or len(again) != len(expected):
+            return False
+        return all(map(torch.equal, again, expected))
 
     expected = outputs(shapes)
     if expected is None or state.changes():  # what changes at every call is no leftover

@@ -13,6 +13,8 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from fairlead.record.light_recurrent import LAYERS, recurrent
+
 META, CPU = torch.device("meta"), torch.device("cpu")
 PLAIN = {int, float, bool, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
 TENSORS = {torch.Tensor, torch.nn.Parameter}
@@ -29,7 +31,7 @@ class Light:
         self.parameters = {id(p): p for p in model.parameters()}  # held, so that no id is used again
         self.twins: dict[int, torch.Tensor] = {}
         # Results by operator and arguments: layers repeat, and PyTorch finds the sizes of one in Python.
-        self.made: dict[tuple, Callable[[], Any]] = {}
+        self.made: dict[tuple[Any, ...], Callable[[], Any]] = {}
         self.bytes = sum(p.numel() * p.element_size() for p in self.parameters.values())
 
     def without_data(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -44,10 +46,24 @@ class Light:
             )
         return twin
 
-    def call(self, func: Any, args: tuple, kwargs: dict | None) -> Any:
+    def convert(self, value: Any, tensors: list[torch.Tensor]) -> Any:
+        """An argument with its tensors without data, which are added to the list."""
+        if isinstance(value, torch.Tensor):
+            tensors.append(self.without_data(value))
+            return tensors[-1]
+        if isinstance(value, torch.device):
+            return META
+        if type(value) in (list, tuple):
+            return type(value)([self.convert(item, tensors) for item in value])
+        if not isinstance(value, (list, tuple, dict)) or isinstance(value, torch.Size):
+            return value
+        leaves, form = pytree.tree_flatten(value)
+        return pytree.tree_unflatten([leaf if leaf is value else self.convert(leaf, tensors) for leaf in leaves], form)
+
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """The function on tensors without data where one of its tensors has none."""
         kwargs = kwargs or {}
-        key: list = [func]
+        key: list[Any] = [func]
         tensors: list[torch.Tensor] = []
         comparable = describe((args, kwargs), key, tensors)
         if not comparable:
@@ -59,23 +75,20 @@ class Light:
             return known()
         if any(not tensor.is_meta for tensor in written(func, args, kwargs)):
             raise NeedsWeightsError("what the weights decide is written into a tensor that has data")
-
-        def convert(leaf: Any) -> Any:
-            if isinstance(leaf, torch.Tensor):
-                return self.without_data(leaf)
-            return META if isinstance(leaf, torch.device) else leaf
-
-        args, kwargs = pytree.tree_map(convert, (args, kwargs))
-        given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        given: list[torch.Tensor] = []
+        args = tuple(self.convert(each, given) for each in args)
+        kwargs = {name: self.convert(each, given) for name, each in kwargs.items()}
         versions = [t._version for t in given]
-        out = func(*args, **kwargs)
+        out = recurrent(func, args) if func in LAYERS and not kwargs else None
+        if out is None:
+            out = func(*args, **kwargs)
         unchanged = versions == [t._version for t in given]
         if comparable and unchanged and (again := maker(out, given)) is not None:
             self.made[tuple(key)] = again
         return out
 
 
-def written(func: Any, args: tuple, kwargs: dict) -> list[torch.Tensor]:
+def written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
     """The arguments that an operator writes to."""
     schema = getattr(func, "_schema", None)
     if schema is None or not schema.is_mutable:
@@ -85,7 +98,7 @@ def written(func: Any, args: tuple, kwargs: dict) -> list[torch.Tensor]:
     return [value for name, value in given.items() if name in names and isinstance(value, torch.Tensor)]
 
 
-def describe(value: Any, parts: list, tensors: list[torch.Tensor]) -> bool:
+def describe(value: Any, parts: list[Any], tensors: list[torch.Tensor]) -> bool:
     """Adds what decides the sizes and types of a result, and the tensors; false for what cannot be compared."""
     kind = type(value)
     if kind in PLAIN:
@@ -128,13 +141,13 @@ def maker(out: Any, given: list[torch.Tensor]) -> Callable[[], Any] | None:
     return make if kind is list else (lambda: tuple(make())) if kind is tuple else None
 
 
-def device_of(session: Any, func: Any, args: tuple, kwargs: dict | None) -> torch.device:
+def device_of(session: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> torch.device:
     """`x.device` as it is in a run with weights."""
     found = func(*args, **kwargs or {})
     return CPU if session.light is not None and found.type == "meta" else found
 
 
-def stays(session: Any, func: Any, args: tuple, kwargs: dict | None) -> Any:
+def stays(session: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
     """`x.to(device)` of a tensor without data: there is one device only."""
     session.core.note_call(func, args, kwargs)
     kwargs = dict(kwargs or {})

@@ -7,6 +7,7 @@ import functools
 import gc
 import inspect
 import sys
+from typing import Any
 
 # What they remember is about the machine or about classes, and costly to find out again.
 NOT_LOOKED_AT = frozenset(sys.stdlib_module_names) | {"torch", "fairlead", "numpy", "onnxruntime", "onnx", "sympy"}
@@ -17,18 +18,24 @@ class Memos:
 
     def __init__(self) -> None:
         self.wrappers = found(len(sys.modules))
+        self.harmless: dict[int, int] = {}  # those without numbers, and how often they had computed by then
 
     def forget(self) -> None:
         """Before and after a run."""
-        for wrapper in self.wrappers:
-            if wrapper.cache_info().currsize and asked_for_numbers(wrapper):
+        for place, wrapper in enumerate(self.wrappers):
+            about = wrapper.cache_info()
+            if not about.currsize or self.harmless.get(place) == about.misses:
+                continue
+            if asked_for_numbers(wrapper):
                 wrapper.cache_clear()
+            else:
+                self.harmless[place] = about.misses
 
 
-def asked_for_numbers(wrapper: functools._lru_cache_wrapper) -> bool:
+def asked_for_numbers(wrapper: functools._lru_cache_wrapper[Any]) -> bool:
     """Whether a number stands among the arguments that it keeps: others may be things that are made once."""
 
-    def has_number(value) -> bool:
+    def has_number(value: Any) -> bool:
         if isinstance(value, tuple):
             return any(map(has_number, value))
         return isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -38,9 +45,9 @@ def asked_for_numbers(wrapper: functools._lru_cache_wrapper) -> bool:
 
 
 @functools.lru_cache(1)
-def found(modules: int) -> list:
+def found(modules: int) -> list[Any]:
     """`modules`: how many there are; it changes when one is imported."""
-    wrappers: dict[int, functools._lru_cache_wrapper] = {}
+    wrappers: dict[int, functools._lru_cache_wrapper[Any]] = {}
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] in NOT_LOOKED_AT or name.endswith("import_utils"):
             continue
@@ -52,7 +59,7 @@ def found(modules: int) -> list:
     return list(wrappers.values())
 
 
-def takes_arguments(wrapper: functools._lru_cache_wrapper) -> bool:
+def takes_arguments(wrapper: functools._lru_cache_wrapper[Any]) -> bool:
     """One without is a single thing that is made once."""
     code = getattr(wrapper.__wrapped__, "__code__", None)
     return code is not None and code.co_argcount + code.co_kwonlyargcount + (code.co_flags & 0x0C) > 0

@@ -9,6 +9,8 @@ is not what it writes).
 from __future__ import annotations
 
 import sys
+from types import FrameType
+from typing import Any
 
 import torch
 
@@ -25,16 +27,14 @@ NEEDS_STRIDES = {"as_strided", "as_strided_copy", "as_strided_scatter"}
 ONLY_IN_TRAINING = {"rrelu_with_noise"}
 
 
-def define(func) -> tuple:
+def define(func: Any) -> tuple[Any, ...]:
     """The definition of an OpOverload, or of a function that is kept whole."""
     if isinstance(func, Kept):
         return (func.name, "", func.params, -1, False, func.alias, False, False, 1)
     schema = func._schema
     base = schema.name.split("::")[1]
     drawn = base not in ONLY_IN_TRAINING
-    params = [
-        (a.name, a.has_default_value(), a.default_value if a.has_default_value() else None) for a in schema.arguments
-    ]
+    params = [(a.name, a.has_default_value(), default_of(a)) for a in schema.arguments]
     name = f"{schema.name.replace('::', '.')}.{schema.overload_name or 'default'}"
     written = [
         k for k, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write and drawn
@@ -63,7 +63,16 @@ def define(func) -> tuple:
     )
 
 
-def functional_form(func, schema, name: str) -> tuple[str, bool]:
+# What schemas write as numbers; as a number it would be taken for a size of 4.
+TYPES = {4: torch.int64, 6: torch.float32, 7: torch.float64, 11: torch.bool}
+
+
+def default_of(argument: Any) -> Any:
+    value: Any = argument.default_value if argument.has_default_value() else None
+    return TYPES.get(value, value) if "ScalarType" in str(argument.real_type) else value
+
+
+def functional_form(func: Any, schema: Any, name: str) -> tuple[str, bool]:
     """The operator without the write: add_.Tensor -> add.Tensor, add.out -> add.Tensor (its out argument dropped)."""
     base = schema.name.split("::")[1]
     space = schema.name.split("::")[0]
@@ -84,7 +93,9 @@ class Kept:
     `arrange(*args, **kwargs)` puts a call's arguments into schema order; `check` refuses what PyTorch should.
     """
 
-    def __init__(self, name: str, params: str, alias: int = NEVER, arrange=None, check=None, applies=None):
+    def __init__(
+        self, name: str, params: str, alias: int = NEVER, arrange: Any = None, check: Any = None, applies: Any = None
+    ) -> None:
         self.name = name
         self.params = []
         for text in params.split(", "):
@@ -97,20 +108,20 @@ class Kept:
         self.applies = applies  # whether a call is kept whole; None: every one
         self.packed: Kept | None = None  # what a recurrent layer is called on packed sequences
 
-    def form(self, args) -> Kept | None:
+    def form(self, args: tuple[Any, ...]) -> Kept | None:
         """The operator of this call; None where it is taken apart. Of recurrent layers both forms have nine arguments,
         and the packed one has its batch sizes second."""
         if self.applies is not None and not self.applies(*args):
             return None
         return self.packed if self.packed and len(args) > 3 and isinstance(args[3], (list, tuple)) else self
 
-    def arguments(self, args, kwargs):
+    def arguments(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if self.arrange is not None:
             return self.arrange(*args, **(kwargs or {})), None
         return args, kwargs
 
 
-def _shape_last(self, *shape, **kwargs):
+def _shape_last(self: Any, *shape: Any, **kwargs: Any) -> Any:
     """reshape(2, 3) and reshape((2, 3)) alike."""
     if "shape" in kwargs:
         return (self, tuple(kwargs["shape"]))
@@ -119,20 +130,20 @@ def _shape_last(self, *shape, **kwargs):
     return (self, shape)
 
 
-def _swapped(self, other):
+def _swapped(self: Any, other: Any) -> Any:
     return (other, self)
 
 
-def _check_attention(query, key, value, *args, **kwargs):
+def _check_attention(query: Any, key: Any, value: Any, *args: Any, **kwargs: Any) -> None:
     """PyTorch's CPU kernel reads past the end instead of refusing keys and values of different lengths."""
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(f"attention needs as many values as keys, got {value.shape[-2]} and {key.shape[-2]}")
 
 
-def _as_long_as_asked(data, batch_sizes, batch_first, padding_value, total_length):
+def _as_long_as_asked(data: Any, batch_sizes: Any, batch_first: Any, padding_value: Any, total_length: Any) -> Any:
     """pad_packed_sequence fills in the length of the longest sequence where none was asked for: that is -1 here, since
     the longest of another call is another one."""
-    frame = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_code is not torch.nn.utils.rnn.pad_packed_sequence.__code__:
         frame = frame.f_back
     if frame is not None and frame.f_locals.get("total_length") is None:
@@ -140,14 +151,15 @@ def _as_long_as_asked(data, batch_sizes, batch_first, padding_value, total_lengt
     return (data, batch_sizes, batch_first, padding_value, total_length)
 
 
-def _is_real(equation, tensors, *path) -> bool:
+def _is_real(equation: Any, tensors: list[torch.Tensor], *path: Any) -> bool:
     """An equation that ONNX has. PyTorch asks for sizes of 1 while it takes one apart, and does another thing there."""
     return not any(t.is_complex() or t.dtype == torch.bool for t in tensors)
 
 
-def kept_functions() -> dict:
+def kept_functions() -> dict[Any, Kept]:
     """Function -> Kept, for the functions that a lowering has a better form for than their parts."""
     nn, tensor = torch._C._nn, torch.Tensor
+    functions: Any = torch._C._VariableFunctions
     matmul = Kept("aten.matmul.default", "input, other")
     reshape = Kept("aten.reshape.default", "self, shape", OBSERVED, _shape_last)
     flatten = Kept("aten.flatten.using_ints", "self, start_dim=0, end_dim=-1", OBSERVED)
@@ -181,9 +193,7 @@ def kept_functions() -> dict:
         torch.flatten: flatten,
         tensor.flatten: flatten,
         tensor.contiguous: contiguous,
-        torch._C._VariableFunctions.einsum: Kept(
-            "aten.einsum.default", "equation, tensors, path=None", applies=_is_real
-        ),
+        functions.einsum: Kept("aten.einsum.default", "equation, tensors, path=None", applies=_is_real),
     }
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
         padded = Kept(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from fairlead._core import Unsupported
+from fairlead.base.errors import caused
 from fairlead.tree.values import variations
 
 if TYPE_CHECKING:
@@ -38,11 +39,17 @@ def refusal(rows: list[tuple[str, str, str, bool]], nothing_written: str) -> Uns
     what, place, _, _ = rows[0]
     where = f"{place} takes {what}" if place else f"the model returns {what}"
     more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-    error = Unsupported(
-        "[export] Expected everything that follows the inputs to come from PyTorch's operators, but "
+    cause = (
         f"{where}{more} that was made outside of them (Python, NumPy, another thread, a kernel of its own) "
-        f"and changes with the values of the inputs. {nothing_written} Compute it with torch operators on tensors: "
-        "torch.stack([a, b]) for torch.tensor([a, b])."
+        "and changes with the values of the inputs"
+    )
+    error = caused(
+        Unsupported(
+            "[export] Expected everything that follows the inputs to come from PyTorch's operators, but "
+            f"{cause}. {nothing_written} Compute it with torch operators on tensors: "
+            "torch.stack([a, b]) for torch.tensor([a, b])."
+        ),
+        cause,
     )
     error.details = [
         {"kind": "from outside", "what": what, "operator": place, "source": source} for what, place, source, _ in rows

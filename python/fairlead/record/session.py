@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,16 +24,21 @@ from fairlead.record.switches import tracing_switches
 from fairlead.record.threads import recorded_here, recorded_threads
 from fairlead.tree.caches import Kind, kind_of, remember_sizes
 from fairlead.tree.dtypes import DTYPES
-from fairlead.tree.leaves import get_leaf_tensors, with_numbers
+from fairlead.tree.leaves import leaf_tensors, with_numbers
 
-_KEPT: dict = {}
+_KEPT: dict[Any, Any] = {}  # by function
 
 
-def snapshot(tensor: torch.Tensor) -> tuple:
+def snapshot(tensor: torch.Tensor) -> tuple[Any, ...]:
     """A contiguous copy of a tensor that came from outside, and its address: it may be written later in the run."""
     with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
         copy = tensor.detach().contiguous().clone()
         return copy, copy.data_ptr()
+
+
+def complex_number(value: complex, wide: bool) -> torch.Tensor:
+    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
+        return torch.tensor(value, dtype=torch.complex128 if wide else torch.complex64)
 
 
 class _Dispatch(TorchDispatchMode):
@@ -43,10 +48,12 @@ class _Dispatch(TorchDispatchMode):
         return False
 
     def __init__(self, session: RecordingSession):
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]  # torch has no types there
         self.session = session
 
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         session = self.session
         if session.muted:
             return func(*args, **kwargs) if kwargs else func(*args)
@@ -65,35 +72,35 @@ _READS = {
 }
 
 
-def _shape(session, func, args, kwargs):
+def _shape(session: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     found = session.core.shape_of(args[0])
     return func(*args, **kwargs or {}) if found is None else found
 
 
-def _size(session, func, args, kwargs):
+def _size(session: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     axis = args[1] if len(args) > 1 else (kwargs or {}).get("dim")
     found = session.core.shape_of(args[0]) if axis is None else session.core.size_of(args[0], axis)
     return func(*args, **kwargs or {}) if found is None else found
 
 
-def _count(session, func, args, kwargs):
+def _count(session: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     found = session.core.count_of(args[0] if args else kwargs["input"])
     return func(*args, **kwargs or {}) if found is None else found
 
 
-def _item(session, func, args, kwargs):
+def _item(session: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return session.core.read_result(func(*args, **kwargs or {}))
 
 
-def _layout(session, func, args, kwargs):
+def _layout(session: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Strides say whether a size is 1: a question about each."""
     for size in session.core.shape_of(args[0]) or ():
         bool(size == 1)
     return func(*args, **kwargs or {})
 
 
-def _canonical(replacement):
-    def call(session, func, args, kwargs):
+def _canonical(replacement: Any) -> Any:
+    def call(session: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         session.core.note_call(func, args, kwargs)
         return replacement(session, *args, **kwargs or {})
 
@@ -101,8 +108,9 @@ def _canonical(replacement):
 
 
 # Functions whose results remember where they come from, and those that have one form at every size.
-_WATCHED = {
-    torch.Tensor.shape.__get__: _shape,
+_SHAPE: Any = torch.Tensor.shape  # a descriptor
+_WATCHED: dict[Any, Callable[..., Any]] = {
+    _SHAPE.__get__: _shape,
     torch.Tensor.size: _size,
     torch.Tensor.numel: _count,
     torch.Tensor.nelement: _count,
@@ -123,7 +131,9 @@ class _Functions(TorchFunctionMode):
         super().__init__()
         self.session = session
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         session = self.session
         if session.muted:
             return func(*args, **kwargs) if kwargs else func(*args)
@@ -179,7 +189,7 @@ def place_of(error: BaseException) -> str:
     return found
 
 
-def watched_modules(core: Any) -> tuple:
+def watched_modules(core: Any) -> tuple[Any, ...]:
     """Hooks that tell the core which module runs. PyTorch has them for all threads: others are not ours."""
     modules = torch.nn.modules.module
     return (
@@ -190,7 +200,15 @@ def watched_modules(core: Any) -> tuple:
     )
 
 
-HEAVY = 64 << 20  # bytes of parameters from which on a run without them is worth a try
+# Bytes of parameters from which on a run without them saves time: PyTorch finds sizes alone in Python, operator by
+# operator, which takes as long as to compute with a few million weights.
+HEAVY = 200 << 20
+MOST_ANSWERED = 8  # lines whose questions one run is given the answers to
+
+
+def instead(before: str, now: str) -> str:
+    """What a run that parted executes; the same operator may be called otherwise."""
+    return f"{now} with other arguments" if now == before else f"{now} where it executed {before}"
 
 
 @dataclass
@@ -199,7 +217,9 @@ class Outcome:
 
     run: int = -1
     error: str = ""  # the model's own error
-    parted: tuple | None = None  # (operator number, in the reference, in this run)
+    parted: tuple[Any, ...] | None = None  # (operator number, in the reference, in this run)
+    line: int = 0  # of the question that parted it from the reference
+    enough: bool = False  # a brief run went as far as it should, like the reference
     outputs: Any = None
     visible: bool = True  # some number of the run differs from the reference
 
@@ -221,6 +241,7 @@ class RecordingSession:
         self.numbers = False  # that forward returns are outputs, too
         self.weightless = Light(model)
         self.light: Light | None = None  # while a run goes without weights
+        self.in_vain: set[tuple[int, int]] = set()  # (reference, line): its answers make another program of a run
         self.needs_weights = False  # a run without them failed where one with them did not
         self.real = self.lean = self.checked = 0  # runs with weights, without, and of eager in checks
         self.muted = False
@@ -229,7 +250,7 @@ class RecordingSession:
             _KEPT.update(kept_functions())
             _KEPT.update(_READS)
         register_rules(_Dispatch, LIBRARIES)
-        self.core = _core.Recorder(torch.Tensor, torch.Size, DTYPES, define, snapshot, list(LIBRARIES))
+        self.core = _core.Recorder(torch.Tensor, torch.Size, DTYPES, define, snapshot, complex_number, list(LIBRARIES))
         self.add = self.core.add
         self.core.set_modules([(module, name) for name, module in model.named_modules()])
         tensors = list(model.named_parameters()) + list(model.named_buffers())
@@ -240,14 +261,14 @@ class RecordingSession:
         self.memos = Memos()
         changed(tuple, self.state.restore)
 
-    def __enter__(self):
+    def __enter__(self) -> Any:
         self._entered += 1
         if self._entered == 1:
             self._stack.enter_context(torch.no_grad())
             self._stack.enter_context(tracing_switches(self.flags))
         return self
 
-    def __exit__(self, *exc):
+    def __exit__(self, *exc: Any) -> Any:
         self._entered -= 1
         return self._stack.__exit__(*exc) if self._entered == 0 else None
 
@@ -264,37 +285,76 @@ class RecordingSession:
         return out
 
     def run_cheaply(
-        self, call: Callable[[], tuple[tuple, dict]], reference: int, heavy: bool, spare: bool = False
+        self,
+        call: Callable[[], tuple[tuple[Any, ...], dict[str, Any]]],
+        reference: int,
+        heavy: bool,
+        spare: bool = False,
+        brief: bool = False,
     ) -> Outcome | None:
         """Without weights where that saves something and works; with them otherwise, or None where `spare` forbids it.
         `call` makes the arguments: a run may change them."""
         if self.needs_weights or not (heavy or self.weightless.bytes > HEAVY):
-            return None if spare else self.run(*call(), reference)
+            return None if spare else self.run_alike(call, reference, brief)
         self.light = self.weightless
         try:
-            outcome = self.run(*call(), reference)
+            outcome = self.run_alike(call, reference, brief)
         finally:
             self.light = None
         if not outcome.error:
             return outcome
         if spare:
             return None
-        outcome = self.run(*call(), reference)
+        outcome = self.run_alike(call, reference, brief)
         self.needs_weights = not outcome.error
         return outcome
 
+    def run_alike(
+        self, call: Callable[[], tuple[tuple[Any, ...], dict[str, Any]]], reference: int, brief: bool = False
+    ) -> Outcome:
+        """A run that parts from the reference by a question is made again with the answers of the reference: a model
+        that leaves out what would do nothing (`if pad > 0`) executes the same program then, and computes the same."""
+        parted = outcome = self.run(*call(), reference, brief=brief)
+        lines: list[int] = []
+        while outcome.parted is not None and outcome.line and len(lines) < MOST_ANSWERED:
+            if outcome.line in lines or (reference, outcome.line) in self.in_vain:
+                return parted
+            lines.append(outcome.line)
+            outcome = self.run(*call(), reference, lines=lines)
+        if not lines:
+            return parted
+        if outcome.ok:
+            own = self.run(*call())
+            alike = own.ok and self.core.same_but_neutral(own.run, outcome.run)
+            for each in (own, outcome):
+                if each.ok and not (alike and each is outcome):
+                    self.core.forget(each.run)
+            if alike:
+                return outcome
+        self.in_vain.add((reference, lines[-1]))
+        return parted
+
     @contextlib.contextmanager
-    def modes(self):
+    def modes(self) -> Iterator[None]:
         with _Dispatch(self), _Functions(self):
             yield
 
-    def run(self, args: tuple, kwargs: dict, reference: int = -1, keep: bool = False) -> Outcome:
-        """Runs the model once and records it. Errors of the model are an outcome, not an exception."""
-        inputs = list(get_leaf_tensors((list(args), kwargs)).values())
+    def run(
+        self,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        reference: int = -1,
+        keep: bool = False,
+        lines: list[int] | None = None,
+        brief: bool = False,
+    ) -> Outcome:
+        """Runs the model once and records it. Errors of the model are an outcome, not an exception.
+        Questions of `lines` have the answers of the reference."""
+        inputs = leaf_tensors((list(args), kwargs))
         self.real, self.lean = self.real + (self.light is None), self.lean + (self.light is not None)
         core = self.core
         self.memos.forget()
-        core.begin(inputs, reference, keep, self.roll, self.carry)
+        core.begin(inputs, reference, keep, self.roll, self.carry, brief, lines or [])
         for value in (*args, *kwargs.values()):
             if kind_of(value) is not Kind.NOT:
                 remember_sizes(value, core.size_of)
@@ -312,17 +372,20 @@ class RecordingSession:
                 words = f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
                 return Outcome(error=words + place_of(error))
             core.returned()
-            leaves = list(get_leaf_tensors(outputs).values())
+            leaves = leaf_tensors(outputs)
             run = core.end(leaves)
             if reference >= 0:
                 parted = core.difference(reference, run, self.roll)
                 if parted is not None:
-                    return Outcome(parted=parted)
+                    return Outcome(parted=parted, line=core.deciding_line(reference, run, parted[0]))
             visible = reference < 0 or not core.same_numbers(reference, run)
             return Outcome(run=run, outputs=outputs, visible=visible)
+        except _core.Enough:
+            return Outcome(enough=True)
         except _core.Parted as parted:
             op = parted.args[0]
-            return Outcome(parted=(op, core.describe(reference, op), core.describe_current()))
+            line = core.deciding_line(reference, -1, op)
+            return Outcome(parted=(op, core.describe(reference, op), core.describe_current()), line=line)
         finally:
             self.muted = False
             hooks()

@@ -43,7 +43,7 @@ def here() -> Iterator[None]:
     def leave(depth: int) -> None:
         _here.depth = depth
 
-    def enter() -> tuple:
+    def enter() -> tuple[Any, ...]:
         _here.depth = before + 1
         return (before,)
 
@@ -84,7 +84,7 @@ class ByThread:
         return repr(bool(self))
 
 
-def by_thread(inside: Callable, before: Callable) -> Callable:
+def by_thread(inside: Callable[..., Any], before: Callable[..., Any]) -> Callable[..., Any]:
     """The same for a function."""
 
     def choose(*args: Any, **kwargs: Any) -> Any:
@@ -93,10 +93,10 @@ def by_thread(inside: Callable, before: Callable) -> Callable:
     return choose
 
 
-def switched(owner: Any, name: str, make: Callable[[Any], Any]) -> contextlib.AbstractContextManager:
+def switched(owner: Any, name: str, make: Callable[[Any], Any]) -> contextlib.AbstractContextManager[None]:
     """`owner.name` is `make` of what it was."""
 
-    def throw() -> tuple:
+    def throw() -> tuple[Any, ...]:
         before = getattr(owner, name)
         setattr(owner, name, make(before))
         return (before,)
@@ -104,7 +104,7 @@ def switched(owner: Any, name: str, make: Callable[[Any], Any]) -> contextlib.Ab
     return during(throw, lambda before: setattr(owner, name, before))
 
 
-def without_fast_path() -> contextlib.AbstractContextManager:
+def without_fast_path() -> contextlib.AbstractContextManager[None]:
     return switched(torch.backends.mha, "_is_fastpath_enabled", lambda before: ByThread(False, before))
 
 
@@ -129,7 +129,7 @@ def tracing_switches(flags: bool = True) -> Iterator[None]:
         yield
 
 
-def _as_bool(before: Callable) -> Callable:
+def _as_bool(before: Callable[..., Any]) -> Callable[..., Any]:
     """Who asks is given a bool, which may be handed on to an operator."""
 
     def ask() -> bool:
@@ -138,10 +138,10 @@ def _as_bool(before: Callable) -> Callable:
     return ask
 
 
-def _importing(before: Callable) -> Callable:
+def _importing(before: Callable[..., Any]) -> Callable[..., Any]:
     depth = 0
 
-    def load(name: str, globals=None, locals=None, fromlist=(), level: int = 0):
+    def load(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         nonlocal depth
         loaded = sys.modules.get(name) if level == 0 else None
         known = loaded is not None and all(hasattr(loaded, each) for each in fromlist or () if each != "*")
@@ -159,9 +159,9 @@ def _importing(before: Callable) -> Callable:
     return load
 
 
-def _uncompiled(model=None, **options):
+def _uncompiled(model: Any = None, **options: Any) -> Any:
     return model if model is not None else lambda function: function
 
 
-def _no_mode(*args) -> bool:
+def _no_mode(*args: Any) -> bool:
     return False

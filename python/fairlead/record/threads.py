@@ -34,7 +34,7 @@ def recorded_here() -> bool:
 def _recorded(modes: Callable[[], Any]) -> Iterator[None]:
     before = getattr(_here, "modes", None)
 
-    def enter() -> tuple:
+    def enter() -> tuple[Any, ...]:
         _here.modes = modes
         return (before,)
 
@@ -42,7 +42,7 @@ def _recorded(modes: Callable[[], Any]) -> Iterator[None]:
         yield
 
 
-def _within(modes: Callable[[], Any], function: Callable) -> Callable:
+def _within(modes: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         with _recorded(modes):
             return function(*args, **kwargs)
@@ -60,9 +60,11 @@ def _refuse() -> None:
 @contextlib.contextmanager
 def recorded_threads(modes: Callable[[], Any]) -> Iterator[None]:
     """Runs a block under the modes, and what it hands to other threads as well."""
-    submit, start = ThreadPoolExecutor.submit, threading.Thread.start
+    pool: Any = ThreadPoolExecutor  # whose methods are others for a while
+    threads: Any = threading.Thread
+    submit, start = pool.submit, threads.start
 
-    def submit_recorded(self: ThreadPoolExecutor, function: Callable, /, *args: Any, **kwargs: Any):
+    def submit_recorded(self: ThreadPoolExecutor, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
         given = getattr(_here, "modes", None)
         if given is None:
             return submit(self, function, *args, **kwargs)
@@ -88,7 +90,7 @@ def recorded_threads(modes: Callable[[], Any]) -> Iterator[None]:
             except BaseException as error:
                 raised.append(error)
 
-        self.run = run
+        self.run = run  # type: ignore[method-assign]
         start(self)
         self.join(PATIENCE)
         if self.is_alive():
@@ -97,12 +99,12 @@ def recorded_threads(modes: Callable[[], Any]) -> Iterator[None]:
             if not isinstance(error, Exception):  # another program: the run ends here
                 raise error
 
-    def put() -> tuple:
-        ThreadPoolExecutor.submit, threading.Thread.start = submit_recorded, start_recorded
+    def put() -> tuple[Any, ...]:
+        pool.submit, threads.start = submit_recorded, start_recorded
         return submit, start
 
     def put_back(submit: Any, start: Any) -> None:
-        ThreadPoolExecutor.submit, threading.Thread.start = submit, start
+        pool.submit, threads.start = submit, start
 
     with during(put, put_back), _recorded(modes):
         yield

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from fairlead import _core
 from fairlead.report.record import fresh_times, read_record
 
 
-def write_report(source: str | os.PathLike, path: str | os.PathLike | None = None) -> str:
+def write_report(source: str | os.PathLike[str], path: str | os.PathLike[str] | None = None) -> str:
     """Writes a page about an ONNX file, or about all ONNX files of a folder, and returns its path.
 
     source: a .onnx file or a folder with some. What Fairlead knew when it wrote them is in the files.
@@ -36,7 +37,7 @@ def write_report(source: str | os.PathLike, path: str | os.PathLike | None = Non
     return write_page(render_parts(parts, folder), path or folder / "report.html")
 
 
-def report_result(result, path: str | os.PathLike) -> str:
+def report_result(result: Any, path: str | os.PathLike[str]) -> str:
     """ExportResult.report."""
     from fairlead.report.page import render_parts
 
@@ -44,7 +45,7 @@ def report_result(result, path: str | os.PathLike) -> str:
     return write_page(render_parts([(result.path, result.record, times)], None), path)
 
 
-def report_failure(error: Exception, path: str | os.PathLike) -> str:
+def report_failure(error: Exception, path: str | os.PathLike[str]) -> str:
     """Writes a page about an export that failed and returns its path: where, why, what to try.
 
     >>> try:
@@ -57,7 +58,7 @@ def report_failure(error: Exception, path: str | os.PathLike) -> str:
     return write_page(render_failure(error), path)
 
 
-def write_page(text: str, path: str | os.PathLike) -> str:
+def write_page(text: str, path: str | os.PathLike[str]) -> str:
     """Beside its name first, then renamed: a page is whole or not there."""
     path = os.fspath(path)
     _core.write_file(path, text.encode("utf-8", errors="replace"), "report")

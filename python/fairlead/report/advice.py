@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Any
 
-def advice_for(error: Exception, facts: dict) -> list[dict]:
+
+def advice_for(error: Exception, facts: dict[str, Any]) -> list[dict[str, Any]]:
     """Steps in the order to try them: text, and code where there is some."""
     return ADVICE.get(type(error).__name__, nothing)(facts | {"details": getattr(error, "details", ())})
 
 
-def nothing(facts: dict) -> list[dict]:
+def nothing(facts: dict[str, Any]) -> list[dict[str, Any]]:
     return [step("Do what the sentence above says.")]
 
 
-def step(text: str, code: str = "") -> dict:
+def step(text: str, code: str = "") -> dict[str, Any]:
     return {"text": text, "code": code}
 
 
-def moved_dims(facts: dict) -> list[tuple[str, int, int, int]]:
+def moved_dims(facts: dict[str, Any]) -> list[tuple[str, int, int, int]]:
     """(input, axis, size in one run, size in the other) of dims that differ between the runs that parted."""
     sizes = (facts.get("parting") or {}).get("sizes", [])
     return [
@@ -27,7 +29,7 @@ def moved_dims(facts: dict) -> list[tuple[str, int, int, int]]:
     ]
 
 
-def diverged(facts: dict) -> list[dict]:
+def diverged(facts: dict[str, Any]) -> list[dict[str, Any]]:
     if any(d["kind"] == "assumption" for d in facts["details"]):
         return [
             step(
@@ -68,7 +70,7 @@ def diverged(facts: dict) -> list[dict]:
     return steps
 
 
-def unsolved(facts: dict) -> list[dict]:
+def unsolved(facts: dict[str, Any]) -> list[dict[str, Any]]:
     names = ", ".join(s["name"] for s in facts.get("symbols", []))
     return [
         step(
@@ -84,7 +86,7 @@ def unsolved(facts: dict) -> list[dict]:
     ]
 
 
-def unsupported(facts: dict) -> list[dict]:
+def unsupported(facts: dict[str, Any]) -> list[dict[str, Any]]:
     name = next((d["operator"] for d in facts["details"]), "aten.name.overload")
     return [
         step(
@@ -96,7 +98,7 @@ def unsupported(facts: dict) -> list[dict]:
     ]
 
 
-def discrepancy(facts: dict) -> list[dict]:
+def discrepancy(facts: dict[str, Any]) -> list[dict[str, Any]]:
     if any(d["kind"] == "random" for d in facts["details"]):
         return [
             step("Pass what the model draws as an input, where its forward takes one (noise)."),
@@ -113,7 +115,7 @@ def discrepancy(facts: dict) -> list[dict]:
     ]  # fmt: skip
 
 
-def internal(facts: dict) -> list[dict]:
+def internal(facts: dict[str, Any]) -> list[dict[str, Any]]:
     return [step("This is a fault in Fairlead: please report it with the sentence above and the versions below.")]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from fairlead import _core
@@ -13,7 +14,7 @@ from fairlead.verify.first_differing import first_differing
 CONTEXT = 6  # operators shown before and after a parting
 
 
-def explain(error: Exception, export) -> None:
+def explain(error: _core.FairleadError, export: Any) -> None:
     """Adds the facts of a failed export. A model that branched runs once more, to see where the other side goes."""
     failed = failed_check(error, export)
     facts: dict[str, Any] = {
@@ -24,7 +25,7 @@ def explain(error: Exception, export) -> None:
         "timings": dict(export.progress.timings),
         "inputs": [
             {"name": name, "dtype": str(t.dtype).removeprefix("torch."), "shape": list(t.shape)}
-            for name, t in (zip(export.call.names, export.call.tensors, strict=True) if export.call else ())
+            for name, t in (zip(export.call.names, export.call.tensors, strict=True) if export.is_read else ())
         ],
         "differences": list(failed[2]) if failed else [],
     }
@@ -40,7 +41,7 @@ def explain(error: Exception, export) -> None:
             facts["parting"] = parting(export, tensors, reference)
     if isinstance(error, _core.Discrepancy) and failed is not None:
         with contextlib.suppress(Exception):  # likewise
-            name_operator(error, export, failed[0], failed[1])
+            name_operator(error, facts, export, failed[0], failed[1])
 
 
 def model_name(model: Any) -> str:
@@ -48,37 +49,50 @@ def model_name(model: Any) -> str:
     return os.path.basename(os.fsdecode(model)) if isinstance(model, (str, os.PathLike)) else class_name(model)
 
 
-def failed_check(error: Exception, export) -> tuple | None:
+def failed_check(error: Exception, export: Any) -> tuple[Any, ...] | None:
     """The program, the tensors and the rows of the check that an error comes from."""
-    if export.driver is None:
+    if not export.has_begun:
         return None
     found = [n for n, problem in enumerate(export.driver.problems) if problem is error]
     return export.driver.failed.get(found[0]) if found else None
 
 
-def name_operator(error: Exception, export, program, tensors: list) -> None:
+def name_operator(
+    error: _core.FairleadError, facts: dict[str, Any], export: Any, program: Any, tensors: list[Any]
+) -> None:
     """The operator that is to blame becomes the last sentence of the error."""
     if export.suffix != ".onnx" or program.built is None:
         return
     found = first_differing(program, tensors, export.input_names, export.options.opset)
     if found:
-        error.facts["first_differing"] = found
+        facts["first_differing"] = found
         error.args = (f"{error.args[0]} {found}",)
 
 
-def parting_tensors(error: Exception, export, failed: tuple | None) -> tuple[list | None, int]:
+def parting_tensors(error: Exception, export: Any, failed: tuple[Any, ...] | None) -> tuple[list[Any] | None, int]:
     """The inputs at which the run parted that the error tells of, and the run it parted from."""
     if not isinstance(error, _core.Diverged) or export.experiment is None:
         return None, -1
     if failed is not None:
         return failed[1], export.probed.runs[0]
     for sizes, reference, before, now in reversed(export.experiment.partings(0)):
-        if before in str(error) and now in str(error):
+        if any(is_of(row, export, sizes, before, now) for row in error.details):
             return export.call.at(sizes), reference
     return None, -1
 
 
-def parting(export, tensors: list, reference: int) -> dict | None:
+def is_of(row: Mapping[str, Any], export: Any, sizes: list[list[int]], before: str, now: str) -> bool:
+    """Whether a run that parted is the one that a detail of an error names: by its operators, or by the dimension that
+    had another size in it."""
+    if row["kind"] == "parting":
+        return (row["before"], row["now"]) == (before, now)
+    if row["kind"] == "dimension":
+        leaf, axis = int(row["leaf"]), int(row["axis"])
+        return bool(sizes[leaf][axis] != export.call.tensors[leaf].shape[axis])
+    return False
+
+
+def parting(export: Any, tensors: list[Any], reference: int) -> dict[str, Any] | None:
     """Both runs around the operator where they part, with the input sizes of each."""
     session = export.session
     args, kwargs = export.call.with_tensors([t.clone() for t in tensors])
@@ -86,7 +100,7 @@ def parting(export, tensors: list, reference: int) -> dict | None:
         outcome = session.run(args, kwargs)
     if not outcome.ok:
         return None
-    found = session.core.parting(reference, outcome.run, CONTEXT)
+    found: dict[str, Any] | None = session.core.parting(reference, outcome.run, CONTEXT)
     if found is None:
         return None
     first = export.experiment.sizes_of(0, reference) or [list(t.shape) for t in export.call.tensors]

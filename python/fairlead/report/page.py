@@ -7,6 +7,7 @@ import hashlib
 import json
 import math
 import os
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from fairlead import _core
 from fairlead.base.errors import sentence_of
 from fairlead.base.plain_text import escaped
 from fairlead.base.units import seconds_text, size_text
-from fairlead.contract import LARGEST, grouped, grouped_fixed, times
+from fairlead.contract import LARGEST, FixedDim, Tensor, grouped, grouped_fixed, times
 from fairlead.report.advice import advice_for
 from fairlead.report.pictures import differences, number, time_bar
 from fairlead.report.sources import Sources, shown_place
@@ -32,7 +33,7 @@ def safe_json(value: Any) -> str:
 
 
 @cache
-def environment():
+def environment() -> Any:
     try:
         import jinja2
     except ImportError as error:
@@ -44,8 +45,11 @@ def environment():
         loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, finalize=shown,
     )  # fmt: skip
-    found.filters |= {"size": size_text, "seconds": seconds_text, "thousands": lambda n: f"{n:,}", "number": number,
-                      "place": shown_place}  # fmt: skip
+    filters: dict[str, Callable[[Any], object]] = {
+        "size": size_text, "seconds": seconds_text, "thousands": lambda n: f"{n:,}", "number": number,
+        "place": shown_place,
+    }  # fmt: skip
+    found.filters.update(filters)
     return found
 
 
@@ -62,13 +66,13 @@ def render(**what: Any) -> str:
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
     template = environment().get_template("page.html")
     style = (folder / "page.css").read_text(encoding="utf-8")
-    return template.render(script=script, style=style, policy=policy, version=_core.__version__, **what)
+    return str(template.render(script=script, style=style, policy=policy, version=_core.__version__, **what))
 
 
 # ---- a model that was exported ---------------------------------------------------------------------------
 
 
-def render_parts(parts: list[tuple[str, dict, dict]], folder: Path | None) -> str:
+def render_parts(parts: list[tuple[str, dict[str, Any], dict[str, Any]]], folder: Path | None) -> str:
     """parts: (path of the ONNX file, its record, its times)."""
     pages = [part(k, folder, *p) for k, p in enumerate(parts)]
     names = list(dict.fromkeys(p["model"] for p in pages if p["model"]))
@@ -90,7 +94,7 @@ def sum_of(timings: dict[str, float]) -> float:
     return timings.get("total") or sum(timings.values())
 
 
-def other_files(folder: Path | None) -> list[dict]:
+def other_files(folder: Path | None) -> list[dict[str, Any]]:
     """Models in other formats that lie in the folder."""
     found = sorted(folder.iterdir()) if folder is not None else []
     return [
@@ -100,7 +104,7 @@ def other_files(folder: Path | None) -> list[dict]:
     ]
 
 
-def overall(pages: list[dict]) -> dict:
+def overall(pages: list[dict[str, Any]]) -> dict[str, Any]:
     checked = [p for p in pages if p["worst"] is not None]
     if len(checked) < len(pages):
         missing = "" if len(pages) == 1 else f": {', '.join(p['file'] for p in pages if p['worst'] is None)}"
@@ -114,7 +118,9 @@ def overall(pages: list[dict]) -> dict:
     return {"kind": "good", "word": "Verified", "text": f"{agrees} over {calls} calls{allowed}{only}"}
 
 
-def part(index: int, folder: Path | None, path: str, record: dict, times_kept: dict) -> dict:
+def part(
+    index: int, folder: Path | None, path: str, record: dict[str, Any], times_kept: dict[str, Any]
+) -> dict[str, Any]:
     """Everything that the page shows of one ONNX file."""
     summary = _core.read_summary(path)
     contract = record.get("contract", {})
@@ -146,7 +152,7 @@ def part(index: int, folder: Path | None, path: str, record: dict, times_kept: d
         "values": value_rows(contract, summary, colors),
         "fixed": [
             {"where": where, "size": size, "reason": reason}
-            for where, size, reason in grouped_fixed(contract.get("fixed", []))
+            for where, size, reason in grouped_fixed(fixed_dims(contract))
         ],
         "warnings": warnings(contract, rows, found["files"], bool(record)),
         "by_kind": bars(found["by_kind"], 1), "by_module": bars(found["by_module"], 2),
@@ -159,35 +165,37 @@ def part(index: int, folder: Path | None, path: str, record: dict, times_kept: d
     }  # fmt: skip
 
 
-def symbol_row(symbol: dict, colors: dict[str, int]) -> dict:
+def symbol_row(symbol: dict[str, Any], colors: dict[str, int]) -> dict[str, Any]:
     least, most = symbol["min"], symbol["max"]
     bounds = "any" if least <= 1 and most >= LARGEST else f"{least} to {'any' if most >= LARGEST else most}"
     return {"name": symbol["name"], "color": colors[symbol["name"]], "where": symbol["where"],
             "tried": symbol["tried"], "bounds": bounds}  # fmt: skip
 
 
-def value_rows(contract: dict, summary: dict, colors: dict[str, int]) -> list[dict]:
+def fixed_dims(contract: dict[str, Any]) -> list[FixedDim]:
+    """Of a contract that was read from a file."""
+    rows = contract.get("fixed", [])
+    return [FixedDim(row["name"], row["axis"], row["size"], row["reason"], row.get("branches")) for row in rows]
+
+
+def value_rows(contract: dict[str, Any], summary: dict[str, Any], colors: dict[str, int]) -> list[dict[str, Any]]:
     """Inputs and outputs; each dim says whether it is a symbol, an expression of symbols, fixed, or just a number."""
-    fixed = {where for where, _, _ in grouped_fixed(contract.get("fixed", []))}
+    fixed = {where for where, _, _ in grouped_fixed(fixed_dims(contract))}
     rows = []
     for title in ("inputs", "outputs"):
         given = contract.get(title)
         if given is None:
-            given = [
-                {
-                    "name": v["name"],
-                    "dtype": v["dtype"],
-                    "shape": ["?" if d is None else str(d) for d in v["shape"] or ()],
-                }
-                for v in summary[title]
-            ]
-        for names, dtype, shape in grouped(given):
+            given = summary[title]
+        tensors = [
+            Tensor(v["name"], v["dtype"], ["?" if d is None else str(d) for d in v["shape"] or ()]) for v in given
+        ]
+        for names, dtype, shape in grouped(tensors):
             dims = [dim_cell(str(d), f"axis {axis} of {names}" in fixed, colors) for axis, d in enumerate(shape)]
             rows.append({"kind": title[:-1], "name": names, "dtype": dtype, "dims": dims})
     return rows
 
 
-def dim_cell(text: str, fixed: bool, colors: dict[str, int]) -> dict:
+def dim_cell(text: str, fixed: bool, colors: dict[str, int]) -> dict[str, Any]:
     if text in colors:
         return {"text": text, "kind": "symbol", "color": colors[text]}
     if text.lstrip("-").isdigit():
@@ -195,11 +203,13 @@ def dim_cell(text: str, fixed: bool, colors: dict[str, int]) -> dict:
     return {"text": text, "kind": "expression", "color": 0}
 
 
-def warning(kind: str, title: str, text: str, where: str = "") -> dict:
+def warning(kind: str, title: str, text: str, where: str = "") -> dict[str, Any]:
     return {"kind": kind, "title": title, "text": shown_place(text), "where": where}
 
 
-def warnings(contract: dict, rows: list[dict], files: list[dict], known: bool) -> list[dict]:
+def warnings(
+    contract: dict[str, Any], rows: list[dict[str, Any]], files: list[dict[str, Any]], known: bool
+) -> list[dict[str, Any]]:
     missing = [f["name"] for f in files if f["missing"]]
     found = [warning("bad", "A file is missing", f"the model names {f}, which is not beside it") for f in missing]
     if not known:
@@ -210,12 +220,12 @@ def warnings(contract: dict, rows: list[dict], files: list[dict], known: bool) -
     for row in rows:
         scaled, tolerance = number(row["scaled"]), number(row.get("tolerance", 0.0))
         if not math.isfinite(scaled) or (tolerance > 0 and scaled > tolerance / 3):
-            text = f"output {row['output']} differs by {scaled:.1e}, {tolerance:.0e} is allowed"
+            text = f"output {row['output']!r} differs by {scaled:.1e}, {tolerance:.0e} is allowed"
             found.append(warning("warn", "Close to the tolerance", text))
     for a in contract.get("assumptions", []):
         title = "Draws random numbers" if a["kind"] == "random" else "Assumed"
         found.append(warning("warn", title, a["what"], f"{a['module'] or 'the model'}, {a['source']}{times(a)}"))
-    for where, size, reason in grouped_fixed([f for f in contract.get("fixed", []) if f.get("branches")]):
+    for where, size, reason in grouped_fixed([dim for dim in fixed_dims(contract) if dim.branches]):
         found.append(warning("warn", f"Fixed: {where} = {size}", reason))
     found += [warning("info", "Note", note) for note in contract.get("notes", [])]
     for name in contract.get("ignored", []):
@@ -225,13 +235,13 @@ def warnings(contract: dict, rows: list[dict], files: list[dict], known: bool) -
     return found
 
 
-def bars(rows: list[tuple], column: int) -> list[dict]:
+def bars(rows: list[tuple[Any, ...]], column: int) -> list[dict[str, Any]]:
     """Rows with their share of the largest in percent."""
     largest = max((row[column] for row in rows), default=0) or 1
     return [{"row": row, "percent": 100 * row[column] / largest} for row in rows]
 
 
-def tree_data(found: dict, path: str) -> dict:
+def tree_data(found: dict[str, Any], path: str) -> dict[str, Any]:
     sources = Sources(newest=os.path.getmtime(path))
     places = set(found["operators"]["source"])
     lines = {k: text for k in places if k and (text := sources.line(found["strings"][k]))}
@@ -268,7 +278,7 @@ def render_failure(error: Exception) -> str:
     )  # fmt: skip
 
 
-def in_short(error: Exception, failed: dict) -> str:
+def in_short(error: Exception, failed: dict[str, Any]) -> str:
     if isinstance(error, _core.Diverged) and failed["assumed"]:
         return "the model reads values, and strict=True asks for none to be assumed"
     if isinstance(error, _core.Diverged) and not failed["parting"]:
@@ -288,7 +298,7 @@ WORDS = {
 }
 
 
-def parting_page(parting: dict, sources: Sources) -> dict:
+def parting_page(parting: dict[str, Any], sources: Sources) -> dict[str, Any]:
     sides = []
     for name, count in (("first", "first_count"), ("second", "second_count")):
         operators = parting[name]
@@ -307,7 +317,7 @@ def other(name: str) -> str:
     return "second" if name == "first" else "first"
 
 
-def unsolved_row(detail: dict, facts: dict, sources: Sources) -> dict:
+def unsolved_row(detail: dict[str, Any], facts: dict[str, Any], sources: Sources) -> dict[str, Any]:
     """The values of a number beside the sizes of the runs that gave them, where both are known."""
     runs = facts.get("runs", [])
     known = runs[: len(detail["values"])] if len(runs) >= len(detail["values"]) else []

@@ -8,7 +8,7 @@ from typing import Any
 STAGES = ("probe", "solve", "lower", "write", "verify")
 
 
-def time_bar(timings: dict[str, float]) -> list[dict]:
+def time_bar(timings: dict[str, float]) -> list[dict[str, Any]]:
     """One segment per stage in percent of all; what no stage accounts for is "other"."""
     total = timings.get("total") or sum(timings.values())
     named = {k: v for k, v in timings.items() if k != "total"}
@@ -30,7 +30,7 @@ def number(value: Any) -> float:
         return math.nan
 
 
-def differences(rows: list[dict]) -> dict | None:
+def differences(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The axis and a place for each row, in percent; what is exactly 0 stands at its left end."""
     if not rows:
         return None
@@ -59,7 +59,7 @@ def differences(rows: list[dict]) -> dict | None:
     return {"marks": marks, "ticks": ticks, "tolerances": limits}
 
 
-def difference_text(scaled: float, row: dict) -> str:
+def difference_text(scaled: float, row: dict[str, Any]) -> str:
     if not math.isfinite(scaled):
         return row.get("problem") or "not finite"
     return "exact" if not scaled else f"{scaled:.1e}" if scaled < 0.01 else f"{scaled:.3g}"

@@ -16,7 +16,7 @@ from typing import Any
 from fairlead import _core
 from fairlead.base.json_form import problem
 from fairlead.base.plain_json import plain_json
-from fairlead.contract import Contract, fixed_together, grouped
+from fairlead.contract import Check, Contract, fixed_together, grouped
 from fairlead.report.record_form import RECORD, TIMES
 
 KEY = "fairlead.report"
@@ -29,7 +29,7 @@ class Record:
     text: str  # the same as JSON
 
 
-def record_of(model, contract: Contract, rows: list[dict], probed) -> Record:
+def record_of(model: Any, contract: Contract, rows: list[Check], probed: Any) -> Record:
     facts = {
         "model": class_name(model),
         "versions": versions(),
@@ -40,19 +40,20 @@ def record_of(model, contract: Contract, rows: list[dict], probed) -> Record:
     return Record(facts, plain_json(facts))
 
 
-def compact(contract: Contract) -> dict:
+def compact(contract: Contract) -> dict[str, Any]:
     """What differs only in a layer number is one row: a decoder of 32 layers takes kilobytes, not tens of them."""
     # Not asdict, which copies every row of thousands of inputs.
     rows = {f.name: getattr(contract, f.name) for f in dataclasses.fields(contract)}
-    rows = {name: list(value) if isinstance(value, list) else value for name, value in rows.items()}
+    rows["symbols"] = [dict(row) for row in contract.symbols]
+    rows["assumptions"] = [dict(row) for row in contract.assumptions]
     for title in ("inputs", "outputs"):
-        values = grouped(rows[title])
+        values = grouped(getattr(contract, title))
         rows[title] = [{"name": name, "dtype": dtype, "shape": list(shape)} for name, dtype, shape in values]
-    rows["fixed"] = fixed_together(rows["fixed"])
-    return rows
+    rows["fixed"] = [dict(row) for row in fixed_together(contract.fixed)]
+    return {name: list(value) if isinstance(value, list) else value for name, value in rows.items()}
 
 
-def class_name(model) -> str:
+def class_name(model: Any) -> str:
     return type(model).__name__
 
 
@@ -62,11 +63,11 @@ def versions() -> dict[str, str]:
     return {"fairlead": _core.__version__, "torch": torch.__version__}
 
 
-def read_record(path: str) -> dict:
+def read_record(path: str) -> dict[str, Any]:
     """What the file says about itself; {} for a file that Fairlead did not write."""
     text = _core.read_summary(path)["metadata"].get(KEY, "{}")
     try:
-        record = json.loads(text)
+        record: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise _core.ParseError(
             f"[report] Expected JSON under {KEY} in the metadata of '{path}', got: {error}. Export the model again."
@@ -86,7 +87,7 @@ def times_path(path: str) -> str:
     return f"{path}.fairlead.json"
 
 
-def keep_times(result) -> str:
+def keep_times(result: Any) -> str:
     """Writes the times of an export beside its file, for `fairlead report` to show."""
     from fairlead.report import write_page
 
@@ -94,7 +95,7 @@ def keep_times(result) -> str:
     return write_page(plain_json(times) + "\n", times_path(result.path))
 
 
-def fresh_times(path: str) -> dict:
+def fresh_times(path: str) -> dict[str, Any]:
     """The times kept beside a file; {} where there are none, or where they are of a file that was replaced."""
     try:
         with open(times_path(path), encoding="utf-8") as file:

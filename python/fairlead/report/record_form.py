@@ -20,7 +20,7 @@ CONTRACT = {
     "symbols?": [{"name": str, "tried": [SIZE], "min": SIZE, "max": SIZE, "where": str}],
     "inputs?": VALUES, "outputs?": VALUES,
     "fixed?": [{"name": str, "axis": SIZE, "size": SIZE, "reason": str, "branches?": bool}],
-    "assumptions?": [{"kind": str, "what": str, "module": str, "source": str, "count?": SIZE}],
+    "assumptions?": [{"kind": str, "what": str, "module": str, "source": str, "count?": SIZE, "operator?": str}],
     "ignored?": [str], "written?": [str], "notes?": [str], "required?": [str], "computed_in?": [str],
     "drawn?": Map([SIZE]), "verified?": str, "proven?": bool,
 }  # fmt: skip
@@ -28,7 +28,7 @@ RECORD = {
     "model?": str, "versions?": Map(str), "contract?": CONTRACT, "example?": Map(SIZE),
     "differences?": [{
         "kind": str, "sizes": Map(SIZE), "scaled": number, "output": str, "abs?": number, "scale?": number,
-        "tolerance?": number, "ok?": bool, "problem?": str, "values?": str,
+        "tolerance?": number, "ok?": bool, "problem?": str, "variation?": str,
     }],
 }  # fmt: skip
 TIMES = {"model_bytes": SIZE, "runs": SIZE, "timings": Map(number)}

@@ -28,18 +28,18 @@ def render(template: str, folder: str, **values: Any) -> str:
     except ImportError as error:
         raise ImportError(
             f"[generate] Expected jinja2 for the chat template, but it cannot be imported ({error}). "
-            "Install it with pip install jinja2, or pass --no-chat."
+            "Install it with pip install jinja2, or leave --chat out."
         ) from None
     try:
         with memory_limited(), lines_limited():
-            return environment().from_string(template).render(**values)
+            return str(environment().from_string(template).render(**values))
     except (
         TemplateError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError, RecursionError, MemoryError,
     ) as error:  # fmt: skip
         what = str(error).partition("\n")[0][:300] or type(error).__name__
         raise InvalidInput(
             f"[generate] Expected a chat template that takes this prompt in '{folder}', but it raised: {what}. "
-            "Pass --no-chat."
+            "Leave --chat out."
         ) from error
 
 

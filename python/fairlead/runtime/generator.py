@@ -22,8 +22,10 @@ from fairlead.runtime.positions import positions_for
 from fairlead.runtime.sampling import Chooser, Settings
 from fairlead.runtime.values import TYPES, ort_value, to_numpy
 
+ROOM = 64  # tokens that a shared cache has room for beyond those that are there
 
-def state_of(folder: str) -> tuple | None:
+
+def state_of(folder: str) -> tuple[Any, ...] | None:
     """Changes when another folder gets this name, or a file of it is replaced."""
     try:
         found = os.stat(folder)
@@ -42,7 +44,7 @@ class Generator:
     Needs numpy and ONNX Runtime. `providers` and `session_options` are handed to ONNX Runtime.
     """
 
-    def __init__(self, parts: Any, *, providers: list | None = None, session_options: Any = None):
+    def __init__(self, parts: Any, *, providers: list[Any] | None = None, session_options: Any = None):
         self.folder = folder_of(parts)
         for last in (False, False, True):
             before = state_of(self.folder)
@@ -54,7 +56,7 @@ class Generator:
                 if last or state_of(self.folder) == before:
                     raise
 
-    def load(self, providers: list | None, session_options: Any) -> None:
+    def load(self, providers: list[Any] | None, session_options: Any) -> None:
         self.manifest = manifests.read(self.folder)
         files: dict[str, Part] = {}  # a file that serves two parts is loaded once
         self.parts: dict[str, Part] = {}
@@ -102,7 +104,7 @@ def folder_of(parts: Any) -> str:
     if isinstance(parts, (str, os.PathLike)):
         return os.fsdecode(parts)
     if isinstance(parts, dict) and parts:
-        paths = {name: getattr(program, "path", None) for name, program in parts.items()}
+        paths = {name: getattr(program, "path", None) or "" for name, program in parts.items()}
         unwritten = next((name for name, path in paths.items() if not path), None)
         if unwritten is not None:
             raise InvalidInput(
@@ -149,9 +151,10 @@ class Run:
         else:
             self.prompt(input_ids, attention_mask)
         self.choose = Chooser(self.settings, self.tokens.shape[1], self.settings.steps(self.tokens.shape[1]))
-        self.pad = self.settings.pad_token_id
-        if self.pad is None:
-            self.pad = self.settings.eos_token_id[0] if self.settings.eos_token_id else 0
+        pad = self.settings.pad_token_id
+        if pad is None:
+            pad = self.settings.eos_token_id[0] if self.settings.eos_token_id else 0
+        self.pad: int = pad
 
     def extra_inputs(self) -> list[str]:
         """Names that no part takes, but that positions and other inputs are made from."""
@@ -199,6 +202,7 @@ class Run:
 
     def start(self, ids: np.ndarray) -> None:
         batch = ids.shape[0]
+        self.shared = {entry["present"]: entry["past"] for entry in self.manifest["cache"] if entry.get("shared")}
         for entry in self.manifest["cache"]:
             shape = [batch if d == "batch" else 0 if isinstance(d, str) else d for d in entry["shape"]]
             self.pool[entry["past"]] = ort_value(np.zeros(shape, TYPES[entry["dtype"]]), entry["dtype"])
@@ -242,10 +246,14 @@ class Run:
                 return
 
     def parts_of(self, step: int) -> list[str]:
-        return self.manifest["step" if step or not self.complete else "prefill"]
+        return list(self.manifest["step" if step or not self.complete else "prefill"])
 
     def forward(self, fed: np.ndarray, parts: list[str]) -> np.ndarray:
         """Runs the parts of one step; the logits of the last place, [batch, vocabulary]."""
+        return self.logits(fed, parts)[:, -1]
+
+    def logits(self, fed: np.ndarray, parts: list[str]) -> np.ndarray:
+        """Those of every place that the parts give."""
         pool = self.pool
         pool[self.manifest["tokens"]["input"]] = fed
         if self.manifest["kind"] != "encoder_decoder":
@@ -254,15 +262,32 @@ class Run:
             pool["decoder_attention_mask"] = self.mask
         if self.positions is not None:
             pool["position_ids"] = self.positions
+        if self.shared:
+            self.make_room(self.mask.shape[1])
         for name in parts:
             last = self.manifest["parts"][name].get("last")
             if last is not None:  # the head is only asked about the last place
                 pool = {**pool, last: np.ascontiguousarray(to_numpy(pool[last])[:, -1:])}
             given = self.manifest["parts"][name].get("gives", {})
-            pool = pool | {given.get(key, key): value for key, value in self.parts[name].run(pool).items()}
+            pool = pool | {given.get(key, key): value for key, value in self.parts[name].run(pool, self.shared).items()}
         for entry in self.manifest["cache"]:
             self.pool[entry["past"]] = pool[entry["present"]]
-        return to_numpy(pool["logits"])[:, -1]
+        return to_numpy(pool["logits"])
+
+    def make_room(self, length: int) -> None:
+        """Shared buffers that are too short are made anew, twice as long: what is copied is little for each token."""
+        for entry in self.manifest["cache"]:
+            if not entry.get("shared"):
+                continue
+            shape = list(self.pool[entry["past"]].shape())
+            axis = next(k for k, size in enumerate(entry["shape"]) if isinstance(size, str) and size != "batch")
+            if shape[axis] >= length:
+                continue
+            shape[axis] = max(length + ROOM, 2 * shape[axis])
+            held = to_numpy(self.pool[entry["past"]])
+            made = np.zeros(shape, held.dtype)
+            made[tuple(slice(0, size) for size in held.shape)] = held
+            self.pool[entry["past"]] = ort_value(made, entry["dtype"])
 
     def take(self, chosen: np.ndarray) -> np.ndarray:
         """One token per row is chosen; what is fed next, and everything that grows with it."""

@@ -6,6 +6,7 @@ token: every array has one row per token, then one per patch of its block.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -92,4 +93,9 @@ def axis_taps(index: np.ndarray, size: int, side: int, align_corners: bool) -> t
     return taps, (1 - distance).clip(0)
 
 
-MAKERS = {"position_ids": position_ids, "seqlens": seqlens, "windows": windows, "interpolation": interpolation}
+MAKERS: dict[str, Callable[..., list[np.ndarray]]] = {
+    "position_ids": position_ids,
+    "seqlens": seqlens,
+    "windows": windows,
+    "interpolation": interpolation,
+}

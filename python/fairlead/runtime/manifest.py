@@ -11,7 +11,8 @@
   "prefill": ["decode"],                parts run for the prompt
   "step": ["decode"],                   parts run for every further token
   "cache": [{"past": "past_key_values.0.key", "present": "present.0.key", "dtype": "float32",
-             "shape": ["batch", 2, "past", 8]}],     a dim that is a name other than "batch" starts empty
+             "shape": ["batch", 2, "past", 8]}],     a dim that is a name other than "batch" starts empty;
+                                        "shared": true where past and present may be one buffer
   "prompt_only": {"image_features": {"dtype": "float32", "shape": [0, 32]}},   after the prompt: this, empty
   "grid": null,                         what is made from the sizes of images, see grids.py
   "positions": {"kind": "mask"},        how position_ids are made; null where the model takes none
@@ -33,7 +34,8 @@ import os
 from typing import Any
 
 from fairlead._core import InvalidInput, ParseError, write_file
-from fairlead.runtime.manifest_form import FORM, problem
+from fairlead.base.json_form import problem
+from fairlead.runtime.manifest_form import FORM
 
 FILE = "generation.json"
 FORMAT = 1
@@ -56,7 +58,7 @@ def read(folder: Any) -> dict[str, Any]:
         )
     try:
         with open(path, encoding="utf-8") as file:
-            manifest = json.load(file)
+            manifest: dict[str, Any] = json.load(file)
     except (OSError, ValueError, RecursionError) as error:
         raise ParseError(f"[Generator] Expected JSON in {path}, but {error}. Export the model again.") from None
     check(manifest, path)

@@ -73,7 +73,7 @@ DTYPE = among(*TYPES)
 FORM = {
     "format": int, "model": str, "kind": among("decoder", "encoder_decoder", "multimodal"), "parts": Map(PART),
     "once": [str], "prefill": [str], "step": [str],
-    "cache": [{"past": str, "present": str, "dtype": DTYPE, "shape": shape}],
+    "cache": [{"past": str, "present": str, "dtype": DTYPE, "shape": shape, "shared?": bool}],
     "prompt_only": Map({"dtype": DTYPE, "shape": shape}), "positions": positions,
     "tokens": {"input": str, "start?": start}, "settings": settings,
 }  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,14 +17,14 @@ class Part:
     """`run` takes a pool of values by name (numpy arrays or OrtValues) and gives the part's outputs by name."""
 
     def __init__(
-        self, path: str, options: Any = None, providers: list | None = None, takes: dict[str, str] | None = None
+        self, path: str, options: Any = None, providers: list[Any] | None = None, takes: dict[str, str] | None = None
     ):
         ort = runtime()
         if not os.path.isfile(path):
             raise InvalidInput(f"[Generator] Expected the file {path}, but there is none. Export the model again.")
         if options is None:
             options = ort.SessionOptions()
-            options.log_severity_level = 3  # what fails is raised
+            options.log_severity_level = 4  # what fails is raised, and said once
         self.path = path
         try:
             self.session = ort.InferenceSession(path, options, providers=providers or ["CPUExecutionProvider"])
@@ -35,7 +36,8 @@ class Part:
         self.inputs = {takes.get(i.name, i.name): ORT_TYPES.get(i.type, i.type) for i in self.session.get_inputs()}
         self.outputs = [o.name for o in self.session.get_outputs()]
 
-    def run(self, pool: dict[str, Any]) -> dict[str, Any]:
+    def run(self, pool: dict[str, Any], shared: Mapping[str, str] | None = None) -> dict[str, Any]:
+        """`shared`: outputs that are written to the memory of an input, by its name in the pool."""
         missing = [name for name in self.inputs if name not in pool]
         if missing:
             raise InvalidInput(
@@ -47,12 +49,32 @@ class Part:
             value = pool[name]
             feeds[self.names[name]] = ort_value(value, dtype) if isinstance(value, np.ndarray) else value
         try:
+            into = {out: feeds[self.names[name]] for out, name in (shared or {}).items() if out in self.outputs}
+            if into:
+                return self.run_bound(feeds, into)
             results = self.session.run_with_ort_values(self.outputs, feeds)
         except Exception as error:
             shapes = ", ".join(f"{name} {list(v.shape())}" for name, v in list(feeds.items())[:6])
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
+            if "Failed to allocate memory" in str(error):
+                raise InvalidInput(
+                    f"[generate] Expected memory for {os.path.basename(self.path)} with {shapes}, but there is not "
+                    "enough. Shorten the prompt, or the batch."
+                ) from None
             raise InvalidInput(
                 f"[generate] Expected ONNX Runtime to run {os.path.basename(self.path)} with {shapes}, "
                 f"but it says: {text}"
             ) from None
         return dict(zip(self.outputs, results, strict=True))
+
+    def run_bound(self, feeds: dict[str, Any], into: dict[str, Any]) -> dict[str, Any]:
+        binding = self.session.io_binding()
+        for name, value in feeds.items():
+            binding.bind_ortvalue_input(name, value)
+        for name in self.outputs:
+            if name in into:
+                binding.bind_ortvalue_output(name, into[name])
+            else:
+                binding.bind_output(name)
+        self.session.run_with_iobinding(binding)
+        return dict(zip(self.outputs, binding.get_outputs(), strict=True)) | into

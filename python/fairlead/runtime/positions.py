@@ -9,20 +9,26 @@ import numpy as np
 from fairlead._core import InvalidInput
 
 
-def positions_for(how: dict[str, Any] | None, ids: np.ndarray, mask: np.ndarray, pool: dict) -> np.ndarray | None:
+def positions_for(
+    how: dict[str, Any] | None, ids: np.ndarray[Any, Any], mask: np.ndarray[Any, Any], pool: dict[str, Any]
+) -> np.ndarray[Any, Any] | None:
     """None where the model takes no positions."""
     if how is None:
         return None
     return KINDS[how["kind"]](how, ids, mask, pool)
 
 
-def from_mask(how: dict[str, Any], ids: np.ndarray, mask: np.ndarray, pool: dict) -> np.ndarray:
+def from_mask(
+    how: dict[str, Any], ids: np.ndarray[Any, Any], mask: np.ndarray[Any, Any], pool: dict[str, Any]
+) -> np.ndarray[Any, Any]:
     """Places that are not masked, counted from 0 or `offset`; `rows` times where there are several kinds of them."""
     places = np.where(mask == 0, 0, mask.cumsum(1) - 1) + how.get("offset", 0)
     return np.tile(places[None], (how["rows"], 1, 1)) if "rows" in how else places
 
 
-def from_grid(how: dict[str, Any], ids: np.ndarray, mask: np.ndarray, pool: dict) -> np.ndarray:
+def from_grid(
+    how: dict[str, Any], ids: np.ndarray[Any, Any], mask: np.ndarray[Any, Any], pool: dict[str, Any]
+) -> np.ndarray[Any, Any]:
     """Frame, row and column of image tokens; a text goes on after the largest of them. Above them, with four rows, the
     places that are not masked.
     """

@@ -100,7 +100,7 @@ class Chooser:
     def __call__(self, logits: np.ndarray, tokens: np.ndarray) -> np.ndarray:
         scores = self.processed(np.array(logits, np.float32), tokens)
         if not self.settings.do_sample:
-            return scores.argmax(-1)
+            return np.asarray(scores.argmax(-1))
         return self.draw(self.warped(scores))
 
     # ---- rules, in the order in which transformers applies them
@@ -146,7 +146,7 @@ class Chooser:
     def draw(self, scores: np.ndarray) -> np.ndarray:
         cumulative = softmax(scores).cumsum(1)
         points = self.random.random(len(scores))[:, None] * cumulative[:, -1:]
-        return (cumulative <= points).sum(1)
+        return np.asarray((cumulative <= points).sum(1))
 
 
 def suppress(scores: np.ndarray, tokens: list[int]) -> None:
@@ -162,7 +162,7 @@ def forced(scores: np.ndarray, tokens: list[int]) -> np.ndarray:
 
 def softmax(scores: np.ndarray) -> np.ndarray:
     exp = np.exp((scores - scores.max(-1, keepdims=True)).astype(np.float64))
-    return exp / exp.sum(-1, keepdims=True)
+    return np.asarray(exp / exp.sum(-1, keepdims=True))
 
 
 def banned_ngrams(tokens: np.ndarray, size: int) -> list[list[int]]:

@@ -23,11 +23,12 @@ class TextGenerator:
         self.generator = Generator.from_folder(self.folder, **options)
         self.tokenizer = load_tokenizer(self.folder)
         self.template = chat_template(self.folder)
+        self.longest = most_positions(read_json(os.path.join(self.folder, "config.json")))
 
-    def tokens(self, prompt: str, chat: bool | None = None, system: str | None = None) -> list[int]:
-        """The prompt's tokens; chat=None uses the chat template where there is one."""
-        if chat is None:
-            chat = self.template is not None
+    def tokens(self, prompt: str, chat: bool = False, system: str | None = None) -> list[int]:
+        """The tokens of a text that is to be continued, or with `chat` of a user's message in the chat template."""
+        if not chat and system is not None:
+            raise InvalidInput("[generate] Expected a system message with --chat alone, got one without. Add --chat.")
         if not chat:
             ids = self.encoded(prompt, True)
         elif self.template is None:
@@ -40,11 +41,16 @@ class TextGenerator:
             ids = self.encoded(self.conversation(prompt, system), False)
         if not ids:
             raise InvalidInput("[generate] Expected a prompt, got one without a token. Write some text.")
+        if self.longest is not None and len(ids) > self.longest:
+            raise InvalidInput(
+                f"[generate] Expected a prompt of at most {self.longest:,} tokens, as many as config.json says that "
+                f"the model has positions, got {len(ids):,}. Shorten it."
+            )
         return ids
 
     def encoded(self, text: str, special: bool) -> list[int]:
         try:
-            return self.tokenizer.encode(text, add_special_tokens=special).ids
+            return list(self.tokenizer.encode(text, add_special_tokens=special).ids)
         except Exception as error:  # the library raises plain Exception
             raise InvalidInput(
                 f"[generate] Expected a tokenizer that takes this prompt in '{self.folder}', but it raised: {error}."
@@ -59,11 +65,10 @@ class TextGenerator:
             for name, value in settings.items()
             if name.endswith("_token") and value
         }
+        assert self.template is not None
         return render(self.template, self.folder, messages=messages, add_generation_prompt=True, **special)
 
-    def stream(
-        self, prompt: str, *, chat: bool | None = None, system: str | None = None, **settings: Any
-    ) -> Iterator[str]:
+    def stream(self, prompt: str, *, chat: bool = False, system: str | None = None, **settings: Any) -> Iterator[str]:
         """Pieces of text as soon as they are whole characters."""
         from tokenizers.decoders import DecodeStream
 
@@ -80,6 +85,21 @@ class TextGenerator:
 
     def generate(self, prompt: str, **settings: Any) -> str:
         return "".join(self.stream(prompt, **settings))
+
+
+# What configurations call the number of positions a model was made for.
+POSITIONS = ("max_position_embeddings", "n_positions", "max_seq_len", "seq_length", "max_sequence_length")
+
+
+def most_positions(config: dict[str, Any]) -> int | None:
+    """Of config.json, or of the part of it about text; None where it does not say."""
+    text = config.get("text_config")
+    for found in (config, text if isinstance(text, dict) else {}):
+        for name in POSITIONS:
+            value = found.get(name)
+            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                return value
+    return None
 
 
 def load_tokenizer(folder: str) -> Any:

@@ -47,6 +47,6 @@ def to_numpy(value: Any) -> np.ndarray:
         return value
     if value.data_type() == "tensor(bfloat16)":  # no type of numpy's: the upper half of a float32
         bits = (ctypes.c_uint16 * int(np.prod(value.shape()))).from_address(value.data_ptr())
-        wide = np.frombuffer(bits, np.uint16).astype(np.uint32) << 16
-        return wide.view(np.float32).reshape(value.shape())
-    return value.numpy()
+        wide = np.frombuffer(bytes(bits), np.uint16).astype(np.uint32) << 16
+        return np.asarray(wide.view(np.float32).reshape(value.shape()))
+    return np.asarray(value.numpy())

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import time
+from dataclasses import replace
 from typing import Any
 
 import torch
 
-from fairlead._core import FairleadError
-from fairlead.contract import Contract
+from fairlead._core import FairleadError, InvalidInput
+from fairlead.contract import SHARED_CACHE, Contract, Fusion
 from fairlead.experiment.job import Job
 from fairlead.experiment.result import ExportResult
 from fairlead.options import check_request
 from fairlead.programs.export import ProgramExport
+from fairlead.quantize import Kept, Quantized
 from fairlead.report.failure import explain
+from fairlead.tree.calls import Call, resized, with_other_tensors
+from fairlead.verify.ort_values import to_tensor
 from fairlead.verify.runtime_check import OnnxSession
+
+PACKED = "packed projections"
 
 
 class OnnxExport(Job):
@@ -24,6 +31,7 @@ class OnnxExport(Job):
     rolls = True
     keeps_numbers = True
     keep_writes = False
+    shared: tuple[int, str] | None = None  # layers whose cache is one buffer, or why not
 
     def checked_path(self, path: str) -> str:
         return check_request(self.model, path, self.options)
@@ -35,10 +43,10 @@ class OnnxExport(Job):
 
     def make(self, program: Any, contract: Contract) -> Any:
         with self.progress.stage("lower", "lowering to ONNX"):
-            options = self.options
-            joined = len(self.experiment.programs) > 1  # then it has bounds of its own
-            bounds = [] if joined else self.experiment.bounds(0)
-            model = program.lower(options.opset, bounds, options.shared_weights)
+            self.program = program
+            model = self.lowered(program) if self.options.stored is None else self.kept(program, contract)
+            if self.options.fused_for is not None:
+                self.note_fused(model, contract)
             model.add_metadata("fairlead.contract", contract.text(checked=False))
         self.made = {
             "nodes": model.node_count, "operators": model.operators, "opset": self.options.opset, "model": model,
@@ -46,11 +54,127 @@ class OnnxExport(Job):
         with self.progress.stage("write", f"writing {self.path}"):
             return model.write(self.path, self.options.external_data, self.options.shared_weights)
 
+    def lowered(self, program: Any) -> Any:
+        """Without fusions that do not take the sizes of an example."""
+        options = self.options
+        joined = len(self.experiment.programs) > 1  # then it has bounds of its own
+        bounds = [] if joined else self.experiment.bounds(0)
+        while True:
+            target = options.target(list(self.left_out))
+            model = program.lower(options.opset, target, bounds, options.shared_weights)
+            refused = {kind: sizes for sizes in self.example_sizes() for kind in model.fusions_refused_at(sizes)}
+            if not refused:
+                if options.fused_for is not None and options.fused_for.cache == "shared":
+                    self.shared = model.share_cache()
+                return model
+            requires = dict(model.fusion_requirements)
+            for kind, sizes in refused.items():
+                at = ", ".join(f"{name} = {size}" for name, size in sizes.items())
+                self.left_out[kind] = f"it is for {requires[kind]}, and an example has {at}"
+
+    def example_sizes(self) -> list[dict[str, int]]:
+        """Of the calls that somebody gave, by symbol."""
+        return [] if self.options.own_examples else [self.sizes_of(call) for call in self.calls]
+
+    def sizes_of(self, call: Call) -> dict[str, int]:
+        return {name: call.tensor(self.call.names[leaf]).shape[axis] for name, (leaf, axis) in self.places.items()}
+
+    def checked_calls(self) -> list[Call]:
+        """The examples; our own at sizes that the file takes."""
+        return [self.cut(call) for call in self.calls] if self.options.own_examples else self.calls
+
+    def cut(self, call: Call) -> Call:
+        sizes = self.sizes_of(call)
+        taken = self.within(sizes)
+        if taken == sizes:
+            return call
+        shapes = self.probed.sizes_at([taken[symbol.name] for symbol in self.probed.symbols])
+        return with_other_tensors(call, [resized(t, list(s)) for t, s in zip(call.tensors, shapes, strict=True)])
+
+    def note_fused(self, model: Any, contract: Contract) -> None:
+        requires = dict(model.fusion_requirements)
+        rows = {kind: Fusion(kind, count, refused, requires.get(kind)) for kind, count, refused in model.fusions}
+        rows |= {kind: Fusion(kind, 0, {why: 1}) for kind, why in self.left_out.items()}
+        if self.shared is not None:
+            layers, why = self.shared
+            rows[SHARED_CACHE] = Fusion(SHARED_CACHE, layers, {why: 1} if why else {})
+        contract.fused = list(rows.values())
+        contract.required += requires.values()
+
+    # ---- quantised weights --------------------------------------------------------------------------
+
+    def kept(self, program: Any, contract: Contract, rounded: bool = False) -> Any:
+        """With weights as the checkpoint stores them; `rounded`: activations in int8."""
+        while True:
+            model = self.lowered(program)
+            found, mixed = model.keep(self.options.stored, rounded, os.cpu_count() or 1)
+            if not mixed or PACKED in self.left_out:
+                contract.quantized = Kept(**found, outputs={})
+                return model
+            self.left_out[PACKED] = "the checkpoint holds queries, keys and values in different formats"
+
+    def quantized(self, contract: Contract) -> Any:
+        how = self.options.quantize
+        assert how is not None
+        model = self.lowered(self.program)
+        found = model.quantize(
+            how.bits, how.block, how.symmetric, how.search, how.head, self.options.fused_for is not None,
+            how.activations == "int8", os.cpu_count() or 1,
+        )  # fmt: skip
+        words = f"int{how.bits} in blocks of {how.block}" + ("" if how.symmetric else " with zero points")
+        words += ", activations in int8" if how.activations == "int8" else ""
+        contract.quantized = Quantized(words, **found, outputs={})
+        return model
+
+    def finish(self, contract: Contract) -> None:
+        """The file is right: the same again with what loses something, measured against it."""
+        rounded = self.options.stored is not None and self.options.stored_activations == "int8"
+        if self.options.quantize is None and not rounded:
+            return
+        exact = self.run_example() if self.options.verify else None
+        with self.progress.stage("quantize", "quantising weights"):
+            model = self.kept(self.program, contract, True) if rounded else self.quantized(contract)
+        self.discard()
+        self.opened = ("", None)
+        self.staged = model.write(self.path, self.options.external_data, self.options.shared_weights)
+        if exact is not None:
+            contract.quantized = replace(contract.quantized, **measured_by(exact, self.run_example()))
+        # Its metadata is that of the file that was checked, and what is known since.
+        for each in (model, self.staged):
+            each.add_metadata("fairlead.contract", contract.text(checked=False))
+        self.made |= {"nodes": model.node_count, "operators": model.operators, "model": model}
+
+    def run_example(self) -> dict[str, Any]:
+        call = self.checked_calls()[0]
+        feeds = dict(zip(self.input_names, call.tensors, strict=True))
+        values = self.open_once(self.staged.path).run(feeds)
+        return dict(zip(self.driver.programs[0].names, map(to_tensor, values), strict=True))
+
+    # ---- fusions that differ ------------------------------------------------------------------------
+
+    def suspects(self) -> list[str]:
+        """Kinds of fusions in the file."""
+        return [kind for kind, count, _ in self.made["model"].fusions if count]
+
+    def within(self, values: dict[str, int]) -> dict[str, int]:
+        """Sizes that the fused operators take: one of these is 1 instead, not always the same."""
+        model = self.made["model"]
+        if not model.fusions_refused_at(values):
+            return values
+        fewer = [values | {name: 1} for name in values if not model.fusions_refused_at(values | {name: 1})]
+        return fewer[sum(values.values()) % len(fewer)] if fewer else values
+
     def open(self, path: str) -> OnnxSession:
         return OnnxSession(path)
 
     def run_program(self, model: torch.nn.Module | None) -> ExportResult:
         """The second way in: a program that torch.export made, or is asked to make."""
+        if self.options.fused_for is not None or self.options.quantize is not None:
+            what = "target" if self.options.fused_for is not None else "quantize"
+            raise InvalidInput(
+                f"[export] Expected a model that is observed with {what}, got a program of torch.export. Export the "
+                f"model itself, or leave {what} out."
+            )
         start = time.perf_counter()
         self.final = self.path is not None
         with torch.random.fork_rng(devices=[]), self.folder() as folder:
@@ -65,3 +189,17 @@ class OnnxExport(Job):
         return ExportResult(
             path=self.path if self.final else "", timings=self.progress.timings, opset=self.options.opset, **found
         )
+
+
+def measured_by(floats: dict[str, torch.Tensor], got: dict[str, torch.Tensor]) -> dict[str, Any]:
+    """How far outputs are off, in proportion to the largest value, and whether logits have the same largest place."""
+    outputs = {}
+    for name, expected in floats.items():
+        if expected.is_floating_point() and expected.numel():
+            off = (expected.double() - got[name].double()).abs().max()
+            outputs[name] = float(off / expected.double().abs().max().clamp(min=1e-30))
+    agreement = None
+    if "logits" in outputs and floats["logits"].dim() > 1:
+        same = floats["logits"].argmax(-1) == got["logits"].argmax(-1)
+        agreement = float(same.double().mean())
+    return {"outputs": outputs, "agreement": agreement}

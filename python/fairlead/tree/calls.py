@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,36 +14,56 @@ import torch
 from fairlead._core import InvalidInput
 from fairlead.tree.caches.kinds import Kind, kind_of
 from fairlead.tree.leaves import SKIPPED, children, get_leaf_tensors, replace_leaf_tensors
+from fairlead.tree.stacks import Stacks
+
+
+class NamedTensors:
+    """The tensors of a call by their flat names, and the same at other sizes."""
+
+    names: list[str]
+    tensors: list[torch.Tensor]
+
+    def tensor(self, name: str) -> torch.Tensor:
+        return self.tensors[self.numbers[name]]
+
+    @functools.cached_property
+    def numbers(self) -> dict[str, int]:
+        """Which one each is, by its name."""
+        return {name: k for k, name in enumerate(self.names)}
+
+    def in_order_of(self, other: NamedTensors) -> list[torch.Tensor]:
+        """Its tensors by the names of another call."""
+        return self.tensors if other is self else [self.tensor(name) for name in other.names]
+
+    def at(self, sizes: Sequence[tuple[int, ...]]) -> list[torch.Tensor]:
+        """Its tensors, repeated or cut to sizes."""
+        return at_sizes(self.stacks, sizes)
+
+    def varied_at(self, sizes: Sequence[tuple[int, ...]], seed: int) -> list[torch.Tensor]:
+        """The same with other values, each with noise of its own."""
+        return varied_at(self.stacks, sizes, seed)
+
+    @functools.cached_property
+    def stacks(self) -> Stacks:
+        return Stacks(self.tensors)
 
 
 @dataclass
-class Call:
+class Call(NamedTensors):
     """One call of the model: positional and named arguments, and every tensor in them by its flat name."""
 
-    args: tuple
-    kwargs: dict
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
     names: list[str]
     tensors: list[torch.Tensor]
     positional: list[str]  # parameter names of `args`
     classes: list[type] = field(default_factory=list)  # of the tensors, where one is of a class of its own
 
     @property
-    def named(self) -> dict:
+    def named(self) -> dict[str, Any]:
         return dict(zip(self.positional, self.args, strict=True)) | self.kwargs
 
-    def tensor(self, name: str) -> torch.Tensor:
-        return self.tensors[self.places[name]]
-
-    @functools.cached_property
-    def places(self) -> dict[str, int]:
-        """Where each tensor is, by its name."""
-        return {name: k for k, name in enumerate(self.names)}
-
-    def at(self, sizes: list[list[int]]) -> list[torch.Tensor]:
-        """Its tensors, repeated or cut to sizes."""
-        return [resized(t, list(s)) for t, s in zip(self.tensors, sizes, strict=True)]
-
-    def with_tensors(self, tensors: list[torch.Tensor]) -> tuple[tuple, dict]:
+    def with_tensors(self, tensors: list[torch.Tensor]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Arguments of the same structure around other tensors; nothing of the user's is shared."""
         both = replace_leaf_tensors(self.named, tensors)
         return tuple(both[name] for name in self.positional), {k: both[k] for k in self.kwargs}
@@ -52,6 +73,14 @@ class Call:
         if not self.classes:
             return tensors
         return [t.as_subclass(of) if of is not torch.Tensor else t for t, of in zip(tensors, self.classes, strict=True)]
+
+
+def at_sizes(stacks: Stacks, sizes: Sequence[tuple[int, ...]]) -> list[torch.Tensor]:
+    return stacks.changed(
+        sizes,
+        lambda k: resized(stacks.tensors[k], list(sizes[k])),
+        lambda stack, k: resized(stack, [len(stack), *sizes[k]]),
+    )
 
 
 def with_other_tensors(call: Call, tensors: list[torch.Tensor]) -> Call:
@@ -141,7 +170,7 @@ def base_call(calls: list[Call]) -> Call:
                 f"call {number} only. "
                 "Give every call the same arguments."
             )
-        for name, a, b in zip(first.names, first.tensors, (other.tensor(n) for n in first.names), strict=True):
+        for name, a, b in zip(first.names, first.tensors, other.in_order_of(first), strict=True):
             if a.dim() != b.dim() or a.dtype != b.dtype:
                 raise InvalidInput(
                     f"[export] Expected calls that differ in sizes only, got {name} of {described(a)} in call 0 and of "
@@ -190,7 +219,7 @@ def larger_than_empty(tensor: torch.Tensor) -> torch.Tensor:
 MISSING = "nothing"
 
 
-def constants(value: Any, path: str = ""):
+def constants(value: Any, path: str = "") -> Iterator[Any]:
     """(path, value) of every number, string and None outside of caches: what the file will have built in."""
     if isinstance(value, torch.Tensor) or kind_of(value) is not Kind.NOT:
         return
@@ -198,14 +227,15 @@ def constants(value: Any, path: str = ""):
         yield path, value
     elif not isinstance(value, SKIPPED):
         for key, item in children(value) or []:
-            yield from constants(item, f"{path}.{key}" if path else str(key))
+            if not isinstance(item, torch.Tensor):  # of a long list, without a call for each
+                yield from constants(item, f"{path}.{key}" if path else str(key))
 
 
 def described(tensor: torch.Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
 
 
-def positional_names(model: torch.nn.Module, args: tuple) -> list[str]:
+def positional_names(model: torch.nn.Module, args: tuple[Any, ...]) -> list[str]:
     try:
         parameters = list(inspect.signature(model.forward).parameters.values())
     except (TypeError, ValueError):
@@ -236,7 +266,8 @@ def check_kinds(value: Any, path: str = "") -> None:
             "Register the class with torch.utils._pytree.register_pytree_node."
         )
     for key, item in inner:
-        check_kinds(item, f"{path}.{key}" if path else str(key))
+        if not isinstance(item, torch.Tensor):
+            check_kinds(item, f"{path}.{key}" if path else str(key))
 
 
 def check_tensors(leaves: dict[str, torch.Tensor], model: torch.nn.Module) -> None:
@@ -245,7 +276,7 @@ def check_tensors(leaves: dict[str, torch.Tensor], model: torch.nn.Module) -> No
             "[export] Expected at least one tensor among the inputs, got none. Pass the model's tensors."
         )
     first_name, first = next(iter(leaves.items()))
-    placed = [(f"the model's {name}", p) for name, p in model.named_parameters()]
+    placed: list[tuple[str, torch.Tensor]] = [(f"the model's {name}", p) for name, p in model.named_parameters()]
     placed += [(f"the model's {name}", b) for name, b in model.named_buffers()]
     what, owner = (placed or [(first_name, first)])[0]
     for name, tensor in [*placed, *leaves.items()]:
@@ -379,6 +410,31 @@ def varied(tensor: torch.Tensor, seed: int) -> torch.Tensor:
         return changed
     order = torch.randperm(tensor.shape[-1], generator=generator)
     return tensor.index_select(-1, order).clone()
+
+
+def varied_at(stacks: Stacks, sizes: Sequence[tuple[int, ...]], seed: int) -> list[torch.Tensor]:
+    return stacks.changed(
+        sizes,
+        lambda k: varied(resized(stacks.tensors[k], list(sizes[k])), seed + k),
+        lambda stack, k: varied_rows(resized(stack, [len(stack), *sizes[k]]), seed + k),
+    )
+
+
+def all_varied(tensors: list[torch.Tensor], seed: int) -> list[torch.Tensor]:
+    """Each varied, with noise of its own."""
+    return varied_at(Stacks(tensors), [tuple(t.shape) for t in tensors], seed)
+
+
+def varied_rows(stack: torch.Tensor, seed: int) -> torch.Tensor:
+    """What `varied` does to floats, row by row."""
+    noise = torch.rand(stack.shape, generator=torch.Generator().manual_seed(seed)).to(stack.dtype)
+    rows = stack.flatten(1)
+    some = rows[:, :64]
+    low, high = some.aminmax(dim=1, keepdim=True)
+    two_values, zeros = ((some == low) | (some == high)).all(1), ~rows.any(1)
+    shape = [-1] + [1] * (stack.dim() - 1)
+    kept = torch.where(two_values.reshape(shape), stack, stack * (noise * 0.5 + 0.75))
+    return torch.where(zeros.reshape(shape), noise * 0.5, kept)
 
 
 def rounded_otherwise(tensor: torch.Tensor, seed: int) -> torch.Tensor:

@@ -8,6 +8,7 @@ A request per dim is (kind, name, min, max): "auto" is to be found out.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -43,7 +44,7 @@ def unknown_symbol(probed: Any, unknown: list[str]) -> UnknownSymbol:
     )  # fmt: skip
 
 
-def requests(call, dynamic_shapes: Any) -> list[list[tuple]]:
+def requests(call: Any, dynamic_shapes: Any) -> list[list[tuple[Any, ...]]]:
     if dynamic_shapes is None:
         return [[(AUTO, "", 0, LARGEST)] * t.dim() for t in call.tensors]
     named = call.named
@@ -58,14 +59,17 @@ def requests(call, dynamic_shapes: Any) -> list[list[tuple]]:
     return result
 
 
-def leaves_of(call, asked: list[list[tuple]]) -> list[Leaf]:
+def leaves_of(call: Any, asked: list[list[tuple[Any, ...]]]) -> list[Leaf]:
+    @functools.cache  # a call may have thousands of tensors
+    def request(kind: Any, name: str, low: int, high: int) -> DimRequest:
+        return DimRequest(kind=kind, name=name, min=low, max=high)
+
     return [
-        Leaf(name=name, requests=[DimRequest(kind=kind, name=n, min=low, max=high) for kind, n, low, high in dims])
-        for name, dims in zip(call.names, asked, strict=True)
+        Leaf(name=name, requests=[request(*dim) for dim in dims]) for name, dims in zip(call.names, asked, strict=True)
     ]
 
 
-def by_argument(named: dict, dynamic_shapes: Any) -> dict:
+def by_argument(named: dict[str, Any], dynamic_shapes: Any) -> dict[str, Any]:
     arguments = ", ".join(named)
     if isinstance(dynamic_shapes, dict):
         unknown = [str(k) for k in dynamic_shapes if k not in named]
@@ -100,15 +104,15 @@ def is_dim(d: Any) -> bool:
     return not isinstance(d, (dict, tuple, list))
 
 
-def flat_specs(spec: Any, leaves: dict, name: str, bare: bool) -> list:
+def flat_specs(spec: Any, leaves: dict[str, Any], name: str, bare: bool) -> list[Any]:
     """Specs of one argument, one per leaf: nested containers are flattened, a cache is a flat list."""
     if spec is None:
         return [None] * len(leaves)
     if len(leaves) == 1 and is_leaf_spec(spec):
         return [spec]
-    flat: list = []
+    flat: list[Any] = []
 
-    def walk(item):
+    def walk(item: Any) -> None:
         if is_leaf_spec(item):
             flat.append(item)
         elif isinstance(item, (dict, tuple, list)) and not bare:
@@ -131,7 +135,7 @@ def flat_specs(spec: Any, leaves: dict, name: str, bare: bool) -> list:
     return flat
 
 
-def by_axis(leaf: str, tensor: torch.Tensor, spec: Any) -> list:
+def by_axis(leaf: str, tensor: torch.Tensor, spec: Any) -> list[Any]:
     """What was given for each axis. Negative axes count from the end."""
     rank = tensor.dim()
     if spec is None:
@@ -143,7 +147,7 @@ def by_axis(leaf: str, tensor: torch.Tensor, spec: Any) -> list:
                 f"[export] Expected axes 0 to {rank - 1} for {leaf} in dynamic_shapes, got {wrong[0]} "
                 f"(its shape is {list(tensor.shape)})."
             )
-        dims: list = [None] * rank
+        dims: list[Any] = [None] * rank
         for axis, given in spec.items():
             dims[axis] = given
         return dims
@@ -155,7 +159,7 @@ def by_axis(leaf: str, tensor: torch.Tensor, spec: Any) -> list:
     return list(spec)
 
 
-def one_dim(leaf: str, axis: int, size: int, given: Any) -> tuple:
+def one_dim(leaf: str, axis: int, size: int, given: Any) -> tuple[Any, ...]:
     where = f"axis {axis} of {leaf} in dynamic_shapes"
     if given is None:
         return (STATIC, "", 0, LARGEST)

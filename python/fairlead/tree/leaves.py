@@ -54,6 +54,13 @@ def get_leaf_tensors(obj: Any) -> dict[str, torch.Tensor]:
     return found
 
 
+def leaf_tensors(obj: Any) -> list[torch.Tensor]:
+    """The same tensors in the same order, without their names: a call may have thousands."""
+    found: list[torch.Tensor] = []
+    _collect(obj, found, set())
+    return found
+
+
 def replace_leaf_tensors(obj: Any, tensors: Mapping[str, torch.Tensor] | Sequence[torch.Tensor]) -> Any:
     """The same structure, made of new containers and new cache objects, around other tensors.
 
@@ -70,17 +77,20 @@ def replace_leaf_tensors(obj: Any, tensors: Mapping[str, torch.Tensor] | Sequenc
                 f"(known: {', '.join(names)})."
             )
         given = {**names, **tensors}
-    else:
+        if isinstance(obj, torch.Tensor):
+            return given["output"]
+        return _Rebuild(given).run(obj, "past_key_values" if kind_of(obj) is not Kind.NOT else "")
+    walk = _RebuildInOrder(tensors)
+    try:
+        made = walk.run(obj, "")
+    except _TooFewError:
+        made = None
+    if walk.taken != len(tensors):
         names = get_leaf_tensors(obj)
-        if len(tensors) != len(names):
-            raise ValueError(
-                f"[replace_leaf_tensors] Expected {len(names)} tensors, got {len(tensors)} (names: {', '.join(names)})."
-            )
-        given = dict(zip(names, tensors, strict=True))
-    if isinstance(obj, torch.Tensor):
-        return given["output"]
-    walk = _Rebuild(given)
-    return walk.run(obj, "past_key_values" if kind_of(obj) is not Kind.NOT else "")
+        raise ValueError(
+            f"[replace_leaf_tensors] Expected {len(names)} tensors, got {len(tensors)} (names: {', '.join(names)})."
+        )
+    return made
 
 
 def with_numbers(obj: Any) -> Any:
@@ -212,11 +222,38 @@ def _read(obj: Any, prefix: str, found: dict[str, torch.Tensor], open_objects: s
         return
     if id(obj) in open_objects:  # an object that holds itself
         return
-    inner = children(obj)
+    # A list may be long: no tuple for each of its items.
+    inner = enumerate(obj) if type(obj) in (list, tuple) else children(obj)
     if inner:
         open_objects.add(id(obj))
-        for name, child in inner:
-            _read(child, join(prefix, name), found, open_objects)
+        for key, child in inner:
+            path = join(prefix, key)
+            if isinstance(child, torch.Tensor):  # of a long list, without a call for each
+                found[path if path not in found else _unique(found, path)] = child
+            else:
+                _read(child, path, found, open_objects)
+        open_objects.discard(id(obj))
+
+
+def are_tensors(obj: Any) -> bool:
+    """Whether it is a plain list of plain tensors."""
+    return type(obj) in (list, tuple) and set(map(type, obj)) == {torch.Tensor}
+
+
+def _collect(obj: Any, found: list[torch.Tensor], open_objects: set[int]) -> None:
+    """Walks as _read does."""
+    if isinstance(obj, torch.Tensor):
+        found.append(obj)
+    elif are_tensors(obj):
+        found.extend(obj)
+    elif isinstance(obj, SKIPPED) or id(obj) in open_objects:
+        return
+    elif kind_of(obj) is not Kind.NOT:
+        found.extend(tensor for tensor in cache_leaves(obj)[1] if isinstance(tensor, torch.Tensor))
+    else:
+        open_objects.add(id(obj))
+        for _, child in children(obj) or []:
+            _collect(child, found, open_objects)
         open_objects.discard(id(obj))
 
 
@@ -260,13 +297,42 @@ class _Rebuild:
         return put_together(replaced, context)
 
 
+class _TooFewError(Exception):
+    pass
+
+
+class _RebuildInOrder(_Rebuild):
+    """The same with tensors in the order of rule 4, without a name for each."""
+
+    def __init__(self, tensors: Sequence[torch.Tensor]):
+        super().__init__({})
+        self._tensors = tensors
+        self.taken = 0
+
+    def _take(self, name: str) -> torch.Tensor:
+        self.taken += 1
+        if self.taken > len(self._tensors):
+            raise _TooFewError
+        return self._tensors[self.taken - 1]
+
+    def run(self, obj: Any, prefix: str) -> Any:
+        # A long list of tensors, without a call or a name for each.
+        if are_tensors(obj):
+            made = self._tensors[self.taken : self.taken + len(obj)]
+            self.taken += len(obj)
+            if len(made) < len(obj):
+                raise _TooFewError
+            return type(obj)(made)
+        return super().run(obj, prefix)
+
+
 def with_children(obj: Any, values: dict[Any, Any]) -> Any:
     """A new object of the same class with these children (as `children` names them)."""
     cls = type(obj)
     if isinstance(obj, Mapping):
         if cls is dict:
             return values
-        fresh = copy.copy(obj)
+        fresh: Any = copy.copy(obj)
         for name, value in values.items():
             fresh[name] = value
         return fresh

@@ -84,7 +84,7 @@ def _torch_names(obj: Any, style: _Style) -> str | None:
         return None
     for cls in (torch.SymInt, torch.SymFloat, torch.SymBool):
         if isinstance(obj, cls):
-            return cls.__name__
+            return str(cls.__name__)
     if isinstance(obj, torch.dtype):
         return f"dtype({obj})"
     if isinstance(obj, torch.device):
@@ -253,8 +253,9 @@ def _fields(obj: Any, style: _Style) -> str | None:
 
 def _batch(obj: Any, style: _Style) -> str | None:
     """BatchEncoding, BatchFeature and other mappings around a dict."""
-    if isinstance(obj, Mapping) and isinstance(getattr(obj, "data", None), dict):
-        return f"{type(obj).__name__}(data={_text(obj.data, style)})"
+    data = getattr(obj, "data", None)
+    if isinstance(obj, Mapping) and isinstance(data, dict):
+        return f"{type(obj).__name__}(data={_text(data, style)})"
     return None
 
 
@@ -333,7 +334,7 @@ def _foreign(obj: Any, style: _Style) -> str | None:
     if name.startswith("Batch") and hasattr(obj, "data"):
         return f"{name}(data={_text(obj.data, style)})"
     if isinstance(obj, (enum.Enum, type)):
-        return f"{name}({getattr(obj, 'name', None) or obj.__name__})"
+        return f"{name}({getattr(obj, 'name', None) or getattr(obj, '__name__', '')})"
     return None
 
 

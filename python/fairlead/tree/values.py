@@ -9,8 +9,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -42,18 +44,20 @@ def variations(tensors: list[torch.Tensor], most: int | None = None) -> list[Var
     >>> [v.words for v in variations([torch.rand(2, 3)])]
     ['signs flipped', '8 times as large', '1/64 as large', '8 times as large, signs flipped', 'zeros']
     """
-    found: list[Variation] = []
+    found = every_variation(tensors)
+    return list(found if most is None else itertools.islice(found, most))
+
+
+def every_variation(tensors: list[torch.Tensor]) -> Iterator[Variation]:
+    """The same, each made when it is asked for."""
+    kinds = dict.fromkeys(kind_of(t) for t in tensors if t.numel())
     seen = [tensors]
     for each in COLUMNS:
-        if most is not None and len(found) >= most:
-            break
         changed = [one(t, each) for t in tensors]
         if not any(all(same(a, b) for a, b in zip(changed, old, strict=True)) for old in seen):
-            kinds = dict.fromkeys(kind_of(t) for t in tensors if t.numel())
             words = ", ".join(dict.fromkeys(each.words[k] for k in kinds if each.words[k]))
-            found.append(Variation(words, changed, each))
+            yield Variation(words, changed, each)
             seen.append(changed)
-    return found
 
 
 def alone(tensors: list[torch.Tensor], names: list[str], variation: Variation) -> list[Variation]:
@@ -94,11 +98,14 @@ def kind_of(tensor: torch.Tensor) -> str:
 
 def two_valued(tensor: torch.Tensor) -> bool:
     """Whether floats are a mask: ones and zeros, or what is added to scores (zeros, and much less)."""
-    found = sorted(set(tensor.flatten()[:4096].tolist()))  # faster than `unique` for what a call has
-    return len(found) == 2 and (found == [0.0, 1.0] or (found[1] == 0.0 and found[0] <= -1e4))
+    places = tensor.flatten()[:4096].float()  # of float8 nothing is known
+    least, most = (float(end) for end in places.aminmax())
+    if (least, most) != (0.0, 1.0) and not (most == 0.0 and least <= -1e4):
+        return False
+    return bool(((places == least) | (places == most)).all())
 
 
-def levels(tensor: torch.Tensor) -> tuple:
+def levels(tensor: torch.Tensor) -> tuple[Any, ...]:
     """What a mask has where it selects, and where not."""
     if tensor.dtype == torch.bool or not tensor.is_floating_point() or float(tensor.min()) >= 0:
         return 1, 0
@@ -206,7 +213,7 @@ class Column:
     empty: bool = False
 
 
-def column(empty: bool = False, **cells: tuple[str, Callable]) -> Column:
+def column(empty: bool = False, **cells: tuple[str, Callable[..., Any]]) -> Column:
     return Column({k: words for k, (words, _) in cells.items()}, {k: change for k, (_, change) in cells.items()}, empty)
 
 

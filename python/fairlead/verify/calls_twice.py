@@ -7,6 +7,7 @@ call changed on the model (`self.n`, `self.seen`) is an assumption of the contra
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
@@ -17,7 +18,7 @@ from fairlead.verify.runtime_check import TensorValue, difference
 def remembered(
     model: torch.nn.Module, run: Callable[[], list[torch.Tensor]], names: list[str], state: ModelState,
     tolerance: float | None, run_other: Callable[[], list[torch.Tensor]] | None = None,
-) -> dict | None:  # fmt: skip
+) -> dict[str, Any] | None:  # fmt: skip
     """An assumption where a second call differs from the first; nothing where it does not. Where the first changes the
     model, a call with other values behind it is compared with the same call alone."""
     try:
@@ -37,9 +38,9 @@ def remembered(
         state.restore()
     for name, a, b in zip(names, first, second, strict=False):
         if a.shape != b.shape:
-            return assumption(model, changed, f"output {name} of the next call has other sizes")
+            return assumption(model, changed, f"output {name!r} of the next call has other sizes")
         if difference(a, TensorValue(b), tolerance).problem:
-            return assumption(model, changed, f"output {name} of the next call differs")
+            return assumption(model, changed, f"output {name!r} of the next call differs")
     return None
 
 
@@ -52,7 +53,7 @@ def fresh(run: Callable[[], list[torch.Tensor]], state: ModelState) -> list[torc
         state.restore()
 
 
-def assumption(model: torch.nn.Module, changed: list[str], what: str) -> dict:
+def assumption(model: torch.nn.Module, changed: list[str], what: str) -> dict[str, Any]:
     shown = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
     cause = f"forward changes {shown}" if changed else "forward keeps something outside of the model"
     return {"kind": "state", "what": f"{cause}, and {what}: the file computes the first call",

@@ -10,9 +10,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import torch
 
+from fairlead._core import Discrepancy
+from fairlead.base.errors import caused
 from fairlead.verify.runtime_check import TensorValue, difference
 
 RUNS = 4  # two draws of a few numbers may be equal by chance
@@ -63,22 +66,22 @@ class Draws:
         return f"shapes and types only of {which}, drawn anew at each run"
 
 
-def drawn_with(assumptions: list[dict]) -> str:
+def drawn_with(assumptions: list[dict[str, Any]]) -> str:
     """aten.rand.default in embeddings at modeling_vit_mae.py:311"""
     drawn = [a for a in assumptions if a["kind"] == "random"]
-    places = [
-        f"{a['what'].removesuffix(' draws random numbers')} in {a['module'] or 'the model'} at {a['source']}"
-        for a in drawn[:3]
-    ]
+    places = [f"{a['operator']} in {a['module'] or 'the model'} at {a['source']}" for a in drawn[:3]]
     return "; ".join(places) + (f"; and {len(drawn) - 3} more" if len(drawn) > 3 else "")
 
 
-def refusal(draws: Draws, assumptions: list[dict], nothing_written: str) -> str:
-    """The sentence for a model whose outputs do not repeat."""
+def refusal(draws: Draws, assumptions: list[dict[str, Any]], nothing_written: str) -> Discrepancy:
+    """The error of a model whose outputs do not repeat."""
     name, problem = next(iter(draws.problems.items()))
-    return (
-        f"[verify] Expected a model whose outputs repeat, but eager differs from itself: output {name} {problem} "
-        f"between two runs at the same inputs. It draws with {drawn_with(assumptions)}. {nothing_written} "
+    cause = f"eager differs from itself: output {name!r} {problem} between two runs at the same inputs"
+    error = Discrepancy(
+        f"[verify] Expected a model whose outputs repeat, but {cause}. It draws with {drawn_with(assumptions)}. "
+        f"{nothing_written} "
         "Pass what it draws as an input where the model has one (noise), or export with allow_random=True "
         "(--allow-random): the file then draws anew at each run, and only shapes and types of such outputs are checked."
     )
+    error.details = [a for a in assumptions if a["kind"] == "random"]
+    return caused(error, cause)

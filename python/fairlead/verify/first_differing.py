@@ -44,7 +44,7 @@ def first_differing(held: Any, tensors: list[torch.Tensor], input_names: list[st
     pairs = paired(made, program.nodes)
     feeds = dict(zip(input_names, tensors, strict=True))
 
-    def values(numbers: list[int]) -> list:
+    def values(numbers: list[int]) -> list[Any]:
         model = program.observing(numbers).lower(opset)
         with tempfile.TemporaryDirectory(prefix="fairlead-") as folder:
             staged = model.write(os.path.join(folder, "values.onnx"), "auto")
@@ -62,12 +62,12 @@ def first_differing(held: Any, tensors: list[torch.Tensor], input_names: list[st
     return f"The first operator that differs is {at.text}: {problem}."
 
 
-def made_by_eager(session: RecordingSession, args: tuple, kwargs: dict) -> list[tuple[Key, Made]]:
+def made_by_eager(session: RecordingSession, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Key, Made]]:
     rows: list[tuple[Key, Made]] = []
     left = MOST_BYTES
     add = session.add
 
-    def keep(func: Any, given: tuple, named: dict | None, out: Any) -> None:
+    def keep(func: Any, given: tuple[Any, ...], named: dict[str, Any] | None, out: Any) -> None:
         nonlocal left
         add(func, given, named, out)
         tensor = out[0] if isinstance(out, (tuple, list)) and out else out
@@ -105,7 +105,7 @@ def paired(made: list[tuple[Key, Made]], nodes: Sequence[tuple[int, str, str, st
     return sorted(pairs, key=lambda pair: pair[0])
 
 
-def first_of(pairs: list[tuple[int, Made]], values: Callable[[list[int]], list]) -> tuple[Made, str] | None:
+def first_of(pairs: list[tuple[int, Made]], values: Callable[[list[int]], list[Any]]) -> tuple[Made, str] | None:
     found: tuple[Made, str] | None = None
     while pairs:
         step = max(1, len(pairs) // AT_ONCE)

@@ -11,11 +11,19 @@ from fairlead.runtime.values import ort_value
 from fairlead.tree.dtypes import BY_NAME, DTYPES
 
 
+def as_stored(tensor: torch.Tensor) -> torch.Tensor:
+    """Its elements one after the other, complex numbers as pairs of real ones, as files have them."""
+    # What changes nothing is not asked for: calls may have thousands of inputs.
+    if tensor.requires_grad:
+        tensor = tensor.detach()
+    if not tensor.is_cpu or tensor.is_neg() or not tensor.is_contiguous():
+        tensor = tensor.cpu().resolve_neg().contiguous()
+    return torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor
+
+
 def from_tensor(tensor: torch.Tensor) -> Any:
-    """An OrtValue; complex numbers as pairs of real ones, as files have them."""
-    tensor = tensor.detach().cpu().resolve_neg().contiguous()
-    if tensor.is_complex():
-        tensor = torch.view_as_real(tensor.resolve_conj())
+    """An OrtValue."""
+    tensor = as_stored(tensor)
     name = DTYPES[tensor.dtype]
     carrier = CARRIERS.get(name)
     return ort_value((tensor.view(getattr(torch, carrier)) if carrier else tensor).numpy(), name)

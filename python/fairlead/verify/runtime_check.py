@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +12,11 @@ from typing import Any
 import torch
 
 from fairlead import _core
-from fairlead.base.element_types import ORT_TYPES
+from fairlead.base.element_types import CODES, ORT_TYPES
 from fairlead.record.switches import here, without_fast_path
 from fairlead.tree.dtypes import DTYPES
-from fairlead.tree.leaves import get_leaf_tensors, with_numbers
-from fairlead.verify.ort_values import from_tensor
+from fairlead.tree.leaves import leaf_tensors, with_numbers
+from fairlead.verify.ort_values import as_stored, from_tensor
 
 # In proportion to the largest value of an output (compare.h says why). float32: a few hundred rounding steps of 6e-8
 # in sums of this length; the 16-bit types have 11 and 8 bits of mantissa, and ONNX Runtime rounds at other places than
@@ -27,11 +28,15 @@ MANY_INPUTS = 1000
 
 
 class OnnxSession:
-    """An ONNX Runtime session fed with and giving torch tensors, without copies, for every dtype."""
+    """An ONNX Runtime session fed with and giving torch tensors, without copies, for every dtype. With `seconds` a run
+    ends after so long, between two nodes, as an error of ONNX Runtime's."""
 
-    def __init__(self, path: str):
+    def __init__(self, path: str, seconds: float | None = None):
         import onnxruntime
 
+        onnxruntime.set_default_logger_severity(4)  # of what is outside of a session: colours, on stderr
+        self.run_options, self.seconds = onnxruntime.RunOptions, seconds
+        self.cpu = onnxruntime.OrtDevice.make("cpu", 0)._get_c_device()
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 4  # what fails is raised, and said once
         options.intra_op_num_threads = 1  # small inputs: starting threads costs more than they save
@@ -40,18 +45,40 @@ class OnnxSession:
         self.inputs = [i.name for i in self.session.get_inputs()]
         self.outputs = [o.name for o in self.session.get_outputs()]
 
-    def run(self, feeds: dict[str, torch.Tensor]) -> list:
-        held = {name: from_tensor(feeds[name]) for name in self.inputs}
-        if len(held) < MANY_INPUTS:
-            return self.session.run_with_ort_values(self.outputs, held)
-        # The plain call looks for every name in a list of all names.
+    def run(self, feeds: dict[str, torch.Tensor]) -> list[Any]:
+        with self.ending() as options:
+            return self.run_with(feeds, options)
+
+    @contextlib.contextmanager
+    def ending(self) -> Iterator[Any]:
+        if self.seconds is None:
+            yield None
+            return
+        options = self.run_options()
+        timer = threading.Timer(self.seconds, lambda: setattr(options, "terminate", True))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield options
+        finally:
+            timer.cancel()
+
+    def run_with(self, feeds: dict[str, torch.Tensor], options: Any) -> list[Any]:
+        if len(self.inputs) < MANY_INPUTS:
+            values = {name: from_tensor(feeds[name]) for name in self.inputs}
+            return list(self.session.run_with_ort_values(self.outputs, values, options))
+        # The plain call looks for every name in a list of all names, and a value for each takes longer than the run;
+        # so does the wrapper of bind_input, which makes a device for each.
         bound = self.session.io_binding()
-        for name, value in held.items():
-            bound.bind_ortvalue_input(name, value)
+        bind, cpu = bound._iobinding.bind_input, self.cpu
+        held = [as_stored(feeds[name]) for name in self.inputs]
+        codes = {dtype: CODES[DTYPES[dtype]] for dtype in {tensor.dtype for tensor in held}}
+        for name, tensor in zip(self.inputs, held, strict=True):
+            bind(name, cpu, codes[tensor.dtype], tensor.shape, tensor.data_ptr())
         for name in self.outputs:
             bound.bind_output(name)
-        self.session.run_with_iobinding(bound)
-        return bound.get_outputs()
+        self.session.run_with_iobinding(bound, options)
+        return list(bound.get_outputs())
 
 
 class TensorValue:
@@ -134,7 +161,7 @@ def same_sizes(got: Sequence[int], want: Sequence[int], drawn: Sequence[int]) ->
 
 
 def compare(
-    names: list[str], expected: list[torch.Tensor], got: list, tolerance: float | None,
+    names: list[str], expected: list[torch.Tensor], got: list[Any], tolerance: float | None,
     drawn: Mapping[str, Sequence[int]] | None = None, computed_in: Sequence[str] = (), scales: Sequence[float] = (),
 ) -> dict[str, Any]:  # fmt: skip
     """One row: the worst difference over the outputs, and what is wrong where something is. Of outputs that are drawn
@@ -174,11 +201,13 @@ def same_kernels() -> Iterator[None]:
         yield
 
 
-def eager(model: torch.nn.Module, args: tuple, kwargs: dict, numbers: bool = False) -> list[torch.Tensor]:
+def eager(
+    model: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], numbers: bool = False
+) -> list[torch.Tensor]:
     """The tensors that the model returns, and with `numbers` those as well."""
     with torch.no_grad(), same_kernels():
         returned = model(*args, **kwargs)
-        outputs = get_leaf_tensors(with_numbers(returned) if numbers else returned).values()
+        outputs = leaf_tensors(with_numbers(returned) if numbers else returned)
         # A buffer that is returned is about to be put back as it was.
         held = {buffer.untyped_storage().data_ptr() for buffer in model.buffers()}
         return [t.clone() if t.untyped_storage().data_ptr() in held else t for t in outputs]

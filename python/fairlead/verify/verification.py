@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import math
 import os
 import sys
@@ -24,14 +25,15 @@ import torch
 
 from fairlead import _core
 from fairlead._core import Discrepancy, Diverged, InvalidInput
+from fairlead.base.errors import caused
 from fairlead.contract import Contract
 from fairlead.patches.model_state import ModelState
 from fairlead.record.outside import outside_of
 from fairlead.record.outside import refusal as refusal_of
-from fairlead.record.session import Outcome, RecordingSession
+from fairlead.record.session import Outcome, RecordingSession, instead
 from fairlead.record.switches import tracing_switches
-from fairlead.tree.calls import Call, moved, nudged, resized, rounded_otherwise, varied
-from fairlead.tree.values import Variation, alone, variations
+from fairlead.tree.calls import Call, all_varied, moved, nudged, rounded_otherwise
+from fairlead.tree.values import Variation, alone, every_variation
 from fairlead.verify.calls_twice import remembered
 from fairlead.verify.draws import RUNS, Draws, drawn_with, refusal
 from fairlead.verify.runtime_check import OnnxSession, TensorValue, compare, difference, eager
@@ -50,7 +52,7 @@ class Setting:
     words: str
     tensors: list[torch.Tensor]
     sizes: dict[str, int] = field(default_factory=dict)
-    tamer: list[torch.Tensor] | None = None  # the same with the example's integers, where eager refuses others
+    example_integers: Any = None  # makes the same with those of the example, where eager refuses others
     variation: Variation | None = None
     far: bool = False  # not next to what ran
 
@@ -86,26 +88,28 @@ class Verification:
     allow_random: bool = False  # outputs may differ from run to run
     part: bool = False  # it is of a further program of the file
     staged: str = ""  # the file
-    recording: RecordingSession | None = None
+    recording: Any = None  # a RecordingSession
     numbers: bool = False  # that forward returns are outputs of the file
+    within: Callable[[dict[str, int]], dict[str, int]] = dict  # the nearest sizes that the file is made for
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.state = ModelState(self.model)
         self.changed: list[str] | None = None  # what the first call changed on the model
-        self.rows: list[dict] = []
+        self.rows: list[dict[str, Any]] = []
+        self.stopped_by_integers = False  # at some sizes, where those of the example are taken
         self.parts = 0  # of values that were refused: what can be changed alone
         self.scales: list[float] = []  # of the outputs at the example
-        self.other_values: list[Variation] | None = None
+        self.other_values: list[Variation] = []
+        self.further_values = every_variation(self.example())
         draws = any(a["kind"] == "random" for a in self.contract.assumptions)
-        self.draws = Draws(self.output_names, self.tolerance) if draws else None
+        self.draws: Any = Draws(self.output_names, self.tolerance) if draws else None
         if draws and not self.allow_random:  # before the runtime is asked: not every one can draw
             self.check_repeats(self.of_call(0))
         try:
             self.session = self.open(self.staged)
         except Exception as error:
-            raise Discrepancy(
-                f"[verify] Expected a file that {self.runtime} loads, got: {first_line(error)}. {self.nothing_written}"
-            ) from error
+            cause = f"Expected a file that {self.runtime} loads, got: {first_line(error)}"
+            raise caused(Discrepancy(f"[verify] {cause}. {self.nothing_written}"), cause) from error
 
     def checked(self, step: Any) -> str | Difference:
         """What came of a call: "right", "refused" by eager, "stopped" by the file, "excused", "absent"; or how they
@@ -125,8 +129,8 @@ class Verification:
             return "refused"
         if row.get("stopped"):
             return "stopped"
-        if not row["ok"] and setting.tamer is not None:
-            row = self.tamed(self.session, setting, row)
+        if not row["ok"] and setting.example_integers is not None:
+            row = self.with_example_integers(self.session, setting, row)
         if not row["ok"] and (self.is_excused(setting, row) or self.is_of_tracing(self.session, setting)):
             return "excused"
         self.rows.append(row)
@@ -141,11 +145,11 @@ class Verification:
             differs = row is not None and not row.get("ok", True)
         return "differs" if differs else "right"
 
-    def difference(self, setting: Setting, row: dict) -> Difference:
+    def difference(self, setting: Setting, row: dict[str, Any]) -> Difference:
         error, before, now = self.problem(self.recording, setting, row)
         return Difference(error, setting.tensors, setting.words, before, now, not row["failed"])
 
-    def finish(self) -> list[dict]:
+    def finish(self) -> list[dict[str, Any]]:
         """One row per call that was checked; the contract is told."""
         self.note_state()
         if not self.part:
@@ -163,14 +167,14 @@ class Verification:
         if not self.is_small() and not self.changed:
             return
         call = self.calls[0]
-        tensors = [call.tensor(n) for n in call.names]
+        tensors = call.tensors
 
         def run(given: list[torch.Tensor] = tensors) -> list[torch.Tensor]:
             args, kwargs = call.with_tensors(call.of_own_classes([t.clone() for t in given]))
             return [plain(t) for t in self.run_eager(args, kwargs)]
 
         settings = [[max(1, s.min) for s in self.probed.symbols], list(self.probed.run_values[-1])]
-        calls = [[varied(t, 7) for t in tensors], *(self.setting_at(values, 7).tensors for values in settings)]
+        calls = [all_varied(tensors, 7), *(self.setting_at(values, 7).tensors for values in settings)]
         for other in (None, *(functools.partial(run, given) for given in calls if self.changed)):
             with contextlib.suppress(Exception):
                 found = remembered(self.model, run, self.output_names, self.state, self.tolerance, other)
@@ -192,8 +196,8 @@ class Verification:
             return self.of_call(step.number)
         if step.kind == "sizes":
             return self.setting_at(step.values, step.seed, step.far)
-        if self.other_values is None:
-            self.other_values = variations(self.example())
+        more = step.number + 1 - len(self.other_values)
+        self.other_values += itertools.islice(self.further_values, max(0, more))
         if step.number >= len(self.other_values):
             return None
         variation = self.other_values[step.number]
@@ -203,37 +207,37 @@ class Verification:
         return Setting("values", words, variation.tensors, self.symbols_of(self.example()), variation=variation)
 
     def example(self) -> list[torch.Tensor]:
-        return [self.calls[0].tensor(n) for n in self.calls[0].names]
+        return self.calls[0].tensors
 
     def of_call(self, number: int) -> Setting:
         words = "the example's sizes" if len(self.calls) == 1 else f"the sizes of example {number}"
-        tensors = [self.calls[number].tensor(n) for n in self.calls[0].names]
+        tensors = self.calls[number].in_order_of(self.calls[0])
         return Setting("call" if number else "example", words, tensors, self.symbols_of(tensors))
 
     def symbols_of(self, tensors: list[torch.Tensor]) -> dict[str, int]:
         """The sizes of a call by symbol; {} where its shapes are not those of the contract."""
-        found = {
-            text: tensor.shape[axis]
-            for tensor, shape in zip(tensors, self.probed.shapes, strict=True)
-            for axis, text in enumerate(shape)
-        }
+        found: dict[str, int] = {}
+        for shape, sizes in dict.fromkeys(zip(self.probed.shapes, (t.shape for t in tensors), strict=True)):
+            found.update(zip(shape, sizes, strict=True))
         values = [found.get(symbol.name, -1) for symbol in self.probed.symbols]
-        if min(values, default=-1) < 1 or self.probed.sizes_at(values) != [list(t.shape) for t in tensors]:
+        if min(values, default=-1) < 1 or self.probed.sizes_at(values) != [t.shape for t in tensors]:
             return {}
         return dict(zip((s.name for s in self.probed.symbols), values, strict=True))
 
     def setting_at(self, values: list[int], seed: int, far: bool = False) -> Setting:
-        sizes = {s.name: v for s, v in zip(self.probed.symbols, values, strict=True)}
-        shapes = self.probed.sizes_at(values)
-        plain = [resized(t, list(s)) for t, s in zip(self.calls[0].tensors, shapes, strict=True)]
-        tensors = [varied(t, seed + k) for k, t in enumerate(plain)]
-        tamer = [v if t.is_floating_point() and bool(t.any()) else t for t, v in zip(plain, tensors, strict=True)]
+        sizes = self.within({s.name: v for s, v in zip(self.probed.symbols, values, strict=True)})
+        shapes = self.probed.sizes_at(list(sizes.values()))
+        tensors = varied = self.calls[0].varied_at(shapes, seed)
+
+        def example_integers() -> list[torch.Tensor]:
+            return with_integers_of(self.calls[0].at(shapes), varied)
+
         if any(a["kind"] == "read" for a in self.contract.assumptions):
             tensors = [moved(t) for t in tensors]  # a place that was read may be another one
         words = ", ".join(f"{k} = {v}" for k, v in sizes.items())
-        return Setting("unseen", words, tensors, sizes, tamer, far=far)
+        return Setting("unseen", words, tensors, sizes, example_integers, far=far)
 
-    def run_eager(self, args: tuple, kwargs: dict) -> list[torch.Tensor]:
+    def run_eager(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
         if self.recording is not None:
             self.recording.checked += 1
         return eager(self.model, args, kwargs, self.numbers)
@@ -247,9 +251,7 @@ class Verification:
     def refuse_drawn(self) -> None:
         if self.draws is None or not self.draws.axes or self.allow_random:
             return
-        error = Discrepancy(refusal(self.draws, self.contract.assumptions, self.nothing_written))
-        error.details = [a for a in self.contract.assumptions if a["kind"] == "random"]
-        raise error
+        raise refusal(self.draws, self.contract.assumptions, self.nothing_written)
 
     def expected(self, setting: Setting) -> list[torch.Tensor]:
         """What eager computes, with the model left as it was."""
@@ -266,33 +268,38 @@ class Verification:
         finally:
             self.state.restore()
 
-    def check(self, session: OnnxSession, setting: Setting) -> dict | None:
+    def check(self, session: OnnxSession, setting: Setting) -> dict[str, Any] | None:
         """The row of a setting; None where eager refuses sizes or values that were made up."""
         try:
             start = time.perf_counter()
             expected = self.draws.runs(lambda: self.expected(setting)) if self.draws else self.expected(setting)
             eager_seconds = (time.perf_counter() - start) / (RUNS if self.draws else 1)
         except Exception as error:
-            if setting.tamer is not None:
-                tamer, setting.tamer = setting.tamer, None
-                setting.tensors = tamer
+            if setting.example_integers is not None:
+                example_integers, setting.example_integers = setting.example_integers, None
+                setting.tensors = example_integers()
                 return self.check(session, setting)
             if setting.made_up:
                 return None
-            raise InvalidInput(
-                f"[verify] Expected the model to accept {setting.words}, but it raised {type(error).__name__}: "
-                f"{first_line(error)}. Check the call; it is made after others that were recorded."
+            cause = f"it raised {type(error).__name__}: {first_line(error)}"
+            raise caused(
+                InvalidInput(
+                    f"[verify] Expected the model to accept {setting.words}, but {cause}. "
+                    "Check the call; it is made after others that were recorded."
+                ),
+                cause,
             ) from error
         self.refuse_drawn()
         row = {"kind": setting.kind, "sizes": setting.sizes}
         if setting.variation is not None:
-            row["values"] = setting.variation.words
+            row["variation"] = setting.variation.words
         try:
             start = time.perf_counter()
             got = session.run(dict(zip(self.input_names, setting.tensors, strict=True)))
             seconds = time.perf_counter() - start
         except Exception as error:
-            # Sizes and values that the file is not for stop it by its own check, whose name is in the message.
+            # Sizes and values that the file is not for stop it by its own check, whose name is in the message: ONNX
+            # Runtime has no code for it.
             if setting.made_up and any(words in str(error) for words in self.contract.required):
                 return {"stopped": True}
             problem = f"cannot be computed: {first_line(error)}"
@@ -309,7 +316,7 @@ class Verification:
             found |= {"ok": True, "problem": ""}
         return row | found | {"failed": False, "eager_seconds": eager_seconds, "ort_seconds": seconds}
 
-    def overflows(self, setting: Setting, expected: list[torch.Tensor], found: dict) -> bool:
+    def overflows(self, setting: Setting, expected: list[torch.Tensor], found: dict[str, Any]) -> bool:
         """Whether sums or products of integers that were made up go beyond what double holds, in which ONNX Runtime has
         some of them: said once."""
         k = self.output_names.index(found["output"]) if found["output"] in self.output_names else -1
@@ -322,7 +329,7 @@ class Verification:
             self.contract.notes.append(note)
         return True
 
-    def rounds_alike(self, setting: Setting, expected: list[torch.Tensor], found: dict) -> bool:
+    def rounds_alike(self, setting: Setting, expected: list[torch.Tensor], found: dict[str, Any]) -> bool:
         """Whether eager itself moves as far where its inputs move by a rounding step: sums of large terms that cancel.
         Only up to ROUNDING times the tolerance, of the output's scale or, where all of it cancels, of a thousandth of
         the inputs'; beyond that it is a difference whatever the reason.
@@ -342,7 +349,9 @@ class Verification:
         )
         return True
 
-    def moved(self, setting: Setting, expected: list[torch.Tensor], found: dict, change: Callable) -> float:
+    def moved(
+        self, setting: Setting, expected: list[torch.Tensor], found: dict[str, Any], change: Callable[..., Any]
+    ) -> float:
         """How far eager moves in an output where its inputs are changed a little; 0 where it cannot be told."""
         k = self.output_names.index(found["output"])
         moved = 0.0
@@ -353,7 +362,7 @@ class Verification:
             moved = max(moved, difference(expected[k], TensorValue(other), 0.0).abs)
         return moved
 
-    def is_excused(self, setting: Setting, row: dict) -> bool:
+    def is_excused(self, setting: Setting, row: dict[str, Any]) -> bool:
         """Whether a difference at values that were made up proves nothing, which the contract says: eager has NaN or
         nothing to compute with where nothing is selected; or it jumps there, at a tie or a threshold, and a step of
         rounding takes it as far."""
@@ -364,7 +373,7 @@ class Verification:
             if parted is not None:  # it branches, and that is known to the line
                 return self.is_of_a_library(setting, parted)
         if setting.variation.empty and (row["not_finite"] or row["failed"]):
-            self.contract.notes.append(f"output {row['output']} {row['problem']} at {setting.words}")
+            self.contract.notes.append(f"output {row['output']!r} {row['problem']} at {setting.words}")
             return True
         if row["failed"] or not math.isfinite(row["abs"]):
             return False
@@ -395,16 +404,17 @@ class Verification:
         )
         return True
 
-    def tamed(self, session: OnnxSession, setting: Setting, row: dict) -> dict:
+    def with_example_integers(self, session: OnnxSession, setting: Setting, row: dict[str, Any]) -> dict[str, Any]:
         """The row of the same sizes with the example's integers, where it is the values of others that the file refuses
         aloud, or that lead elsewhere in a package's code; the contract says it. Else the row as it is."""
         if not row["failed"] and not self.goes_by_values(setting):
             return row
-        tame = replace(setting, tensors=setting.tamer, tamer=None)
-        found = self.check(session, tame)
+        other = replace(setting, tensors=setting.example_integers(), example_integers=None)
+        found = self.check(session, other)
         if found is None or not found["ok"]:
             return row
-        if row["failed"]:
+        if row["failed"] and not self.stopped_by_integers:  # the first says it
+            self.stopped_by_integers = True
             self.contract.notes.append(f"with other integers at {setting.words}, {row['output']} {row['problem']}")
         return found
 
@@ -413,13 +423,13 @@ class Verification:
         same operators."""
         if self.recording is None:
             return False
-        tame = Setting("unseen", setting.words, setting.tamer, setting.sizes)
+        other = Setting("unseen", setting.words, setting.example_integers(), setting.sizes)
         parted = self.recorded(self.recording, setting).parted
-        if parted is None or self.recorded(self.recording, tame).parted is not None:
+        if parted is None or self.recorded(self.recording, other).parted is not None:
             return False
         return self.is_of_a_library(setting, parted)
 
-    def is_of_a_library(self, setting: Setting, parted: tuple) -> bool:
+    def is_of_a_library(self, setting: Setting, parted: tuple[Any, ...]) -> bool:
         """Whether a branch on values is in code of an installed package, which the user cannot write otherwise: then it
         is an assumption of the contract (an error with strict), with the values that lead elsewhere."""
         op, before, now = parted
@@ -428,8 +438,8 @@ class Verification:
             return False
         words = setting.variation.words if setting.variation else setting.words
         what = (
-            f"executes {now} where it executed {before} with other values ({words}): the file is for "
-            "values like the example's there"
+            f"executes {instead(before, now)} at other values ({words}): the file is for values like the example's "
+            "there"
         )
         known = [a for a in self.contract.assumptions if a["kind"] == "values" and a["source"] == source]
         if not known:
@@ -442,53 +452,48 @@ class Verification:
         with recording:
             return recording.run(args, kwargs, self.probed.runs[0])
 
-    def problem(self, recording: RecordingSession, setting: Setting, row: dict) -> tuple[Exception, str, str]:
+    def problem(self, recording: RecordingSession, setting: Setting, row: dict[str, Any]) -> tuple[Exception, str, str]:
         """The error, and where the model branched: what it executed before, and there."""
         nothing = self.nothing_written
         outcome = self.recorded(recording, setting)
         _, before, now = outcome.parted or (0, "", "")
         if outcome.parted is not None and not (self.draws and before == now and ".generator" in now):
             # A generator is another object in each run: that is no branch.
+            where, on = "at every size", "a size or a value"
+            advice = 'Fix that dimension, or give its bounds, with dynamic_shapes={..: {0: Dim("n", min=.., max=..)}}.'
             if setting.kind == "values":
-                error = Diverged(
-                    f"[verify] Expected the model to execute the same operators for all values, but at {setting.words} "
-                    f"it executes {now} where it executed {before}: it branches on a value there. {nothing} "
-                    "Write the choice with torch.where, or export each side as a model of its own."
-                )
-                return error, before, now
+                where, on = "for all values", "a value"
+                advice = "Write the choice with torch.where, or export each side as a model of its own."
+            cause = f"at {setting.words} it executes {instead(before, now)}: it branches on {on} there"
             error = Diverged(
-                f"[verify] Expected the model to execute the same operators at every size, but at {setting.words} it "
-                f"executes {now} where it executed {before}: it branches on a size or a value there. {nothing} "
-                'Fix that dimension, or give its bounds, with dynamic_shapes={..: {0: Dim("n", min=.., max=..)}}.'
+                f"[verify] Expected the model to execute the same operators {where}, but {cause}. {nothing} {advice}"
             )
-            return error, before, now
+            return caused(error, cause), before, now
         if setting.kind == "values":
-            example = [self.calls[0].tensor(n) for n in self.calls[0].names]
+            example = self.calls[0].tensors
             rows = outside_of(recording, self.calls[0], example, setting.tensors, self.probed.runs[0])
             if rows:
                 return refusal_of(rows, nothing), "", ""
         again = self.itself(setting, row)
         if again:
-            error = Discrepancy(
-                "[verify] Expected a model whose outputs repeat, but eager differs from itself: output "
-                f"{row['output']} {again} between two calls at {setting.words}. {nothing} Something outside of the "
+            cause = f"eager differs from itself: output {row['output']!r} {again} between two calls at {setting.words}"
+            unsteady = Discrepancy(
+                f"[verify] Expected a model whose outputs repeat, but {cause}. {nothing} Something outside of the "
                 "model decides: a counter, the time, a generator of Python or NumPy."
             )
-            return error, "", ""
+            return caused(unsteady, cause), "", ""
         reads = [a for a in self.contract.assumptions if a["kind"] == "read"]
-        cause = f" The model {reads[0]['what']} at {reads[0]['source']}: that assumption may be wrong." if reads else ""
+        more = f" The model {reads[0]['what']} at {reads[0]['source']}: that assumption may be wrong." if reads else ""
         if self.draws:
-            cause += (
+            more += (
                 f" It draws with {drawn_with(self.contract.assumptions)}, and this output repeats: where it seeds a "
                 "generator of its own, the file cannot draw the same. Draw ahead, and keep the numbers in a buffer."
             )
-        error = Discrepancy(
-            f"[verify] Expected {self.runtime} to agree with eager, but output {row['output']} {row['problem']} "
-            f"at {setting.words}.{cause} {nothing}"
-        )
-        return error, "", ""
+        cause = f"output {row['output']!r} {row['problem']} at {setting.words}"
+        differs = Discrepancy(f"[verify] Expected {self.runtime} to agree with eager, but {cause}.{more} {nothing}")
+        return caused(differs, cause), "", ""
 
-    def itself(self, setting: Setting, row: dict) -> str:
+    def itself(self, setting: Setting, row: dict[str, Any]) -> str:
         """How eager differs from itself in an output; nothing where it repeats."""
         if self.draws or row["output"] not in self.output_names:
             return ""
@@ -498,7 +503,7 @@ class Verification:
             return f"has other sizes, {list(first.shape)} and {list(second.shape)},"
         return difference(first, TensorValue(second), self.tolerance).problem
 
-    def in_words(self, rows: list[dict]) -> str:
+    def in_words(self, rows: list[dict[str, Any]]) -> str:
         worst = max((r["scaled"] for r in rows), default=0.0)
         chosen = [", ".join(f"{k}={v}" for k, v in r["sizes"].items()) for r in rows if r["kind"] in CHOSEN]
         unseen = "; ".join(chosen[:MOST_SHOWN])
@@ -514,6 +519,11 @@ class Verification:
             compared = len(self.draws.axes) < len(self.output_names)
             what = f"{what}; {self.draws.in_words()}" if compared else self.draws.in_words()
         return f"in {self.runtime} {where}" + (f" and at {unseen}" if unseen else "") + f": {what}"
+
+
+def with_integers_of(example: list[torch.Tensor], varied: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The varied floats, and everything else of the example; floats that are all zeros may be a state."""
+    return [v if t.is_floating_point() and bool(t.any()) else t for t, v in zip(example, varied, strict=True)]
 
 
 def is_published(source: str) -> bool:

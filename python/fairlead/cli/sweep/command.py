@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -28,7 +29,9 @@ SHOWN = 12  # rows of models that are done; those that run are always shown
 @click.option("--ray", is_flag=True, help="Run on a Ray cluster; without an address on -j workers of this machine.")
 @click.option("--ray-address", default=None, help="Of the cluster; by default RAY_ADDRESS.")
 @click.option("--json", "as_json", is_flag=True, help="Print the rows as JSON.")
-def sweep(list_path, out, workers, timeout, again, ray, ray_address, as_json) -> None:
+def sweep(
+    list_path: Any, out: Any, workers: Any, timeout: Any, again: Any, ray: Any, ray_address: Any, as_json: Any
+) -> None:
     """Exports every model of LIST into a folder of OUT, each in a process of its own.
 
     LIST has one SOURCE per line, as export takes it; the task and the dtype may follow, - leaves one open, # begins
@@ -76,15 +79,15 @@ def line(row: dict[str, Any]) -> str:
 class Lines:
     """Off a terminal: one line per model that is done."""
 
-    def __init__(self, jobs, known, quiet: bool = False):
+    def __init__(self, jobs: Any, known: Any, quiet: bool = False) -> None:
         self.count, self.done, self.quiet = len(jobs), sum(job.key in known for job in jobs), quiet
         if self.done and not quiet:
             tell(f"fairlead: going on, {self.done} of {self.count} are done")
 
-    def began(self, job, stage: str) -> None:
+    def began(self, job: Any, stage: str) -> None:
         pass
 
-    def ended(self, job, row) -> None:
+    def ended(self, job: Any, row: Any) -> None:
         self.done = min(self.count, self.done + 1)
         if not self.quiet:
             tell(f"[{self.done}/{self.count}] {job.name}: {line(row)} ({row['seconds']:.1f} s)")
@@ -93,21 +96,21 @@ class Lines:
 class Live:
     """On a terminal: what runs with its stage and time, above it the last ones that are done."""
 
-    def __init__(self, jobs, known):
+    def __init__(self, jobs: Any, known: Any) -> None:
         self.jobs, self.lock = jobs, threading.Lock()
         self.rows = [(job, known[job.key]) for job in jobs if job.key in known]
         self.now: dict[Any, tuple[str, float]] = {}
 
-    def began(self, job, stage: str) -> None:
+    def began(self, job: Any, stage: str) -> None:
         with self.lock:
             self.now[job] = stage, self.now.get(job, ("", time.perf_counter()))[1]
 
-    def ended(self, job, row) -> None:
+    def ended(self, job: Any, row: Any) -> None:
         with self.lock:
             self.now.pop(job, None)
             self.rows = [(other, old) for other, old in self.rows if other != job] + [(job, row)]
 
-    def __rich__(self):
+    def __rich__(self) -> Any:
         from rich.markup import escape
         from rich.table import Table
 
@@ -126,7 +129,7 @@ class Live:
 
 
 @contextmanager
-def table_or_lines(jobs, known, quiet: bool):
+def table_or_lines(jobs: Any, known: Any, quiet: bool) -> Iterator[Any]:
     try:
         if quiet or not coloured(sys.stderr):
             raise ImportError

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
@@ -36,7 +36,7 @@ class Job:
     name: str  # of its folder in OUT
 
     @property
-    def key(self) -> tuple:
+    def key(self) -> tuple[Any, ...]:
         return self.source, self.task, self.dtype
 
     def words(self, out: str) -> list[str]:
@@ -129,7 +129,7 @@ class Results:
             file.flush()
             os.fsync(file.fileno())
 
-    def latest(self) -> dict[tuple, dict[str, Any]]:
+    def latest(self) -> dict[tuple[Any, ...], dict[str, Any]]:
         """A model that was tried again has its last row."""
         return {(row["source"], row.get("task_asked"), row.get("dtype_asked")): row for row in self.rows}
 
@@ -147,11 +147,16 @@ def run_job(
         )  # fmt: skip
         late = threading.Event()
         running(child, True)
-        timer = threading.Timer(timeout, lambda: (late.set(), stop(child)))
+
+        def stop_late() -> None:
+            late.set()
+            stop(child)
+
+        timer = threading.Timer(timeout, stop_late)
         timer.start()
         said, stage = "", "starting"
         try:
-            for line in child.stderr:
+            for line in child.stderr or ():
                 if line.startswith("fairlead: "):
                     stage = line.removeprefix("fairlead: ").partition(" (")[0].strip()
                     tell(stage)
@@ -189,14 +194,14 @@ def figures(result: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-_CHILDREN: set = set()
+_CHILDREN: set[subprocess.Popen[str]] = set()
 
 
-def running(child: Any, is_running: bool) -> None:
+def running(child: subprocess.Popen[str], is_running: bool) -> None:
     (_CHILDREN.add if is_running else _CHILDREN.discard)(child)
 
 
-def stop(child: Any) -> None:
+def stop(child: subprocess.Popen[str]) -> None:
     """The process and those it started: they are a session of their own."""
     try:
         os.killpg(child.pid, signal.SIGKILL)
@@ -229,7 +234,9 @@ def on_this_machine(
             while waiting:
                 done, _ = wait(waiting, return_when=FIRST_COMPLETED)
                 for future in done:
-                    yield waiting.pop(future), future.result()
+                    job, row = waiting.pop(future), future.result()
+                    if row is not None:
+                        yield job, row
         finally:  # interrupted: what runs is stopped, what waits is not begun
             ended.set()
             stop_all()
@@ -262,7 +269,8 @@ def on_ray(
     try:
         # A crash of the worker itself (its node went away) is tried once more by Ray, then it is a row.
         remote = ray.remote(num_cpus=1, max_retries=1)(run_job)
-        pending, ahead = {}, iter(jobs)
+        pending: dict[Any, Job] = {}
+        ahead = iter(jobs)
         top = max(workers, int(ray.cluster_resources().get("CPU", 1)))
         while True:
             while len(pending) < top and (job := next(ahead, None)) is not None:
@@ -316,7 +324,8 @@ def sweep(
             if ended is not None:
                 ended(job, row)
     finally:
-        engine.close()
+        if isinstance(engine, Generator):
+            engine.close()
         rows = [results.latest()[job.key] for job in jobs if job.key in results.latest()]
         write_page(os.path.join(out, PAGE), rows, len(jobs))
     return rows

@@ -90,6 +90,7 @@ class CalibrationSet:
         return (self.transform(call) for call in self.calibration_dataset)
 
 
+@dataclasses.dataclass
 class LibraryArguments:
     """A dataclass of the arguments of a library's function, in which None leaves the library's default."""
 

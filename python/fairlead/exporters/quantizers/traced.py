@@ -10,10 +10,11 @@ import torch
 
 from fairlead._core import Unsupported
 from fairlead.exporters.configs import ExportFormat
-from fairlead.exporters.model_settings import evaluating, patch_model_config
+from fairlead.exporters.model_settings import evaluating
 from fairlead.exporters.prepared import Prepared
 from fairlead.exporters.quantizers.base import quantized_by
 from fairlead.exporters.refusals import InvalidValue
+from fairlead.patches.attributes import patch_model_config
 from fairlead.tree.caches import register_flattening_functions
 from fairlead.tree.capture import Capture
 from fairlead.tree.leaves import get_leaf_tensors
@@ -32,7 +33,7 @@ def traced_call(names: Sequence[str], call: Mapping[str, Any]) -> dict[str, Any]
 @contextlib.contextmanager
 def quantized_before(
     sample: Prepared, quantizer: Any, export_format: ExportFormat, dynamic: bool
-) -> Iterator[tuple[torch.nn.Module, dict]]:
+) -> Iterator[tuple[torch.nn.Module, dict[str, Any]]]:
     """What is exported and how it is called: the sample's model, or what a quantizer of graphs makes of it."""
     if quantizer is None or not quantizer.quantizes_fx_graph:
         yield sample.model, sample.call
@@ -67,4 +68,5 @@ def quantized_graph(
                 f"{type(error).__name__}: {reason.rstrip('.')}. Use a quantizer of the exported model, such as "
                 "OnnxRuntimeQuantizer."
             ) from error
-        return quantized_by(quantizer, program.module(), inputs, export_format)
+        quantized: torch.nn.Module = quantized_by(quantizer, program.module(), inputs, export_format)
+        return quantized

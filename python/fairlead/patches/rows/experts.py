@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -20,13 +21,15 @@ class EveryExpert(TorchFunctionMode):
     An expert without tokens computes on no rows and adds nothing, so results are the same bits.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.known: dict[int, tuple[torch.Tensor, list]] = {}
+        self.known: dict[int, tuple[torch.Tensor, list[Any]]] = {}
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
-        first = args[0] if args else None
+        first: Any = args[0] if args else None
         if func is torch.Tensor.nonzero and first.dim() == 1 and not kwargs.get("as_tuple", False):
             count = first.shape[0]
             return self._remember(torch.arange(count, device=first.device).unsqueeze(1), [[n] for n in range(count)])
@@ -44,7 +47,7 @@ class EveryExpert(TorchFunctionMode):
             return self._remember(result, known[1])
         return result
 
-    def _remember(self, tensor, values):
+    def _remember(self, tensor: torch.Tensor, values: Any) -> Any:
         self.known[id(tensor)] = (tensor, values)
         return tensor
 
@@ -54,9 +57,12 @@ class EveryExpertRecorded(EveryExpert):
     `if token_idx.numel() == 0: continue` saves time alone, and would make the runs part.
     """
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         if func is torch.Tensor.numel and args[0].dim() == 1 and args[0].dtype == torch.int64:
-            return max(1, args[0].shape[0])
+            with torch._C.DisableTorchFunction():  # a size that remembers would be a question about the tokens
+                return max(1, args[0].shape[0])
         if func in (torch.Tensor.item, torch.Tensor.__int__, torch.Tensor.__index__) and id(args[0]) in self.known:
             value = self.known[id(args[0])][1]
             return value[0] if isinstance(value, list) else value
@@ -66,7 +72,7 @@ class EveryExpertRecorded(EveryExpert):
         return super().__torch_function__(func, types, args, kwargs)
 
 
-def _loops(cls, name, function) -> bool:
+def _loops(cls: Any, name: str, function: Any) -> bool:
     names = names_in(innermost(function))
     return name == "forward" and "nonzero" in names and bool(HIT & names)
 
@@ -80,11 +86,11 @@ def _without_fallback() -> bool:
     return hasattr(moe, "grouped_mm_experts_forward") and not hasattr(moe, "_grouped_mm_fallback")
 
 
-def under(mode, original, loop):
+def under(mode: Any, original: Any, loop: Any) -> Any:
     """`loop` in place of `original`, run under a mode of its own."""
 
     @functools.wraps(original)
-    def forward(self, *args, **kwargs):
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         with mode():
             return loop(self, *args, **kwargs)
 
@@ -103,7 +109,7 @@ def under(mode, original, loop):
     looked_for="loops over expert_hit (Mixtral, Qwen2-MoE, Qwen3-MoE, DBRX, Switch since 5.0 ...)",
     tolerance=1e-6,
 )
-def every_expert(original):
+def every_expert(original: Any) -> Any:
     return under(EveryExpert, original, innermost(original) if _without_fallback() else original)
 
 
@@ -118,11 +124,11 @@ def every_expert(original):
     looked_for="loops over expert_hit (DBRX, LongCat-Flash, NLLB-MoE, Switch ...)",
     tolerance=1e-6,
 )
-def every_expert_recorded(original):
+def every_expert_recorded(original: Any) -> Any:
     return under(EveryExpertRecorded, original, original)
 
 
-def _casts_classifier(cls, name, function) -> bool:
+def _casts_classifier(cls: Any, name: str, function: Any) -> bool:
     names = names_in(function) if cls.__name__.endswith("Router") else set()
     return name in ("forward", "_cast_classifier") and {"classifier", "to", "dtype"} <= names
 
@@ -137,9 +143,9 @@ def _casts_classifier(cls, name, function) -> bool:
     versions="all",
     looked_for="routers of Switch Transformers and NLLB-MoE",
 )
-def classifier_is_cast_already(original):
+def classifier_is_cast_already(original: Any) -> Any:
     @functools.wraps(original)
-    def method(self, *args, **kwargs):
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         classifier = self.classifier
         if classifier.weight.dtype != self.dtype:
             return original(self, *args, **kwargs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import torch
 
@@ -12,11 +13,11 @@ from fairlead.patches.table import bindings, methods, names_in, register_patch
 class Positions:
     """The positions of the tokens of a block: the first, then `count - 1` more from `second` in steps of `step`."""
 
-    def __init__(self, first, second, step, count):
+    def __init__(self, first: Any, second: Any, step: Any, count: Any) -> None:
         self.first, self.second, self.step, self.count = first, second, step, count
 
     @property
-    def last(self):
+    def last(self) -> Any:
         return self.first if self.count == 1 else self.second + (self.count - 2) * self.step
 
     def pooled(self, block: int, separate_cls: bool, truncate_seq: bool) -> Positions:
@@ -27,13 +28,13 @@ class Positions:
         return Positions(-(2**block) + 1, self.second, 2 * self.step, 1 + (rest + 1) // 2)
 
 
-def _relative(positions: Positions, stride: int, pooled: Positions, shift: int, device) -> torch.Tensor:
+def _relative(positions: Positions, stride: int, pooled: Positions, shift: int, device: Any) -> torch.Tensor:
     most = pooled.first - positions.first + shift * pooled.count * stride
     least = pooled.first - positions.last
     return torch.arange(most, least - 1, -stride, dtype=torch.long, device=device)
 
 
-def _lists_positions(cls, name, function) -> bool:
+def _lists_positions(cls: Any, name: str, function: Any) -> bool:
     return name == "get_position_embeds" and {"pooled_pos", "position_embeds_pooling", "seq_len"} <= names_in(function)
 
 
@@ -47,9 +48,9 @@ def _lists_positions(cls, name, function) -> bool:
     versions="all",
     looked_for="FunnelAttentionStructure.get_position_embeds",
 )
-def positions_by_arithmetic(original):
+def positions_by_arithmetic(original: Any) -> Any:
     @functools.wraps(original)
-    def get_position_embeds(self, seq_len, dtype, device):
+    def get_position_embeds(self: Any, seq_len: Any, dtype: Any, device: Any) -> Any:
         config = self.config
         if config.attention_type == "factorized":
             return original(self, seq_len, dtype, device)
@@ -60,7 +61,7 @@ def positions_by_arithmetic(original):
         angles = distances[:, None] * frequencies[None]
         table = torch.cat([self.sin_dropout(torch.sin(angles)), self.cos_dropout(torch.cos(angles))], dim=-1)
 
-        def embeds(relative):
+        def embeds(relative: Any) -> Any:
             # A lookup of rows, as the original's gather of an index that is the same in every column.
             return table[relative + seq_len * 2]
 
@@ -88,9 +89,9 @@ def positions_by_arithmetic(original):
     versions="all",
     looked_for="transformers.models.funnel.modeling_funnel._relative_shift_gather",
 )
-def shift_by_lookup(original):
+def shift_by_lookup(original: Any) -> Any:
     @functools.wraps(original)
-    def _relative_shift_gather(positional_attn, context_len, shift):
+    def _relative_shift_gather(positional_attn: Any, context_len: Any, shift: Any) -> Any:
         _, _, length, distances = positional_attn.shape
         row = torch.arange(length, device=positional_attn.device)[:, None]
         column = torch.arange(context_len, device=positional_attn.device)[None, :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -11,7 +12,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from fairlead.patches.table import innermost, methods, names_in, register_patch
 
 
-def _embeds_one_by_one(cls, name, function) -> bool:
+def _embeds_one_by_one(cls: Any, name: str, function: Any) -> bool:
     wanted = {"p_attn_mask", "patch_attention_mask", "num_patches_per_side", "bucketize", "position_embedding"}
     return name == "forward" and cls.__name__.startswith(("Idefics", "SmolVLM")) and wanted <= names_in(function)
 
@@ -26,7 +27,7 @@ def _buckets(side: int, most: int, by_index: bool, dtype: torch.dtype) -> list[l
             if by_index:
                 places = torch.arange(count, dtype=dtype) / number * (1 - 1e-6)
             else:
-                places = torch.arange(0, 1 - 1e-6, 1 / number)
+                places = torch.arange(0, 1 - 1e-6, 1 / number)  # type: ignore[call-overload]  # as the model has it
             row = torch.bucketize(places, boundaries, right=True).tolist()
             rows.append((row + [0] * most)[:most])
         return rows
@@ -44,11 +45,11 @@ def _buckets(side: int, most: int, by_index: bool, dtype: torch.dtype) -> list[l
     versions="up to 4.57",
     looked_for="vision embeddings that loop over patch_attention_mask",
 )
-def patches_of_all_images(original):
+def patches_of_all_images(original: Any) -> Any:
     by_index = "h_indices" in names_in(original)
 
     @functools.wraps(original)
-    def forward(self, pixel_values, patch_attention_mask):
+    def forward(self: Any, pixel_values: Any, patch_attention_mask: Any) -> Any:
         side = self.num_patches_per_side
         embeddings = self.patch_embedding(pixel_values).flatten(2).transpose(1, 2)
         batch, height, width = patch_attention_mask.shape
@@ -66,13 +67,15 @@ def patches_of_all_images(original):
 class SomePadded(TorchFunctionMode):
     """`torch.any` says yes."""
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         if func is torch.any and args[0].dtype == torch.bool and len(args) == 1 and not kwargs:
             return torch.tensor(True)
         return func(*args, **(kwargs or {}))
 
 
-def _asks_for_padding(cls, name, function) -> bool:
+def _asks_for_padding(cls: Any, name: str, function: Any) -> bool:
     names = names_in(innermost(function))
     return name == "forward" and {"any", "patch_attention_mask", "_prepare_4d_attention_mask"} <= names
 
@@ -88,9 +91,9 @@ def _asks_for_padding(cls, name, function) -> bool:
     looked_for="vision transformers that make a mask from patch_attention_mask",
     tolerance=1e-6,
 )
-def padding_is_masked(original):
+def padding_is_masked(original: Any) -> Any:
     @functools.wraps(original)
-    def forward(self, *args, **kwargs):
+    def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         with SomePadded():
             return original(self, *args, **kwargs)
 
@@ -100,10 +103,10 @@ def padding_is_masked(original):
 class Counts:
     """Stands for the numbers of images of the rows, which nobody needs to know."""
 
-    def sum(self, dim):
+    def sum(self, dim: Any) -> Any:
         return self
 
-    def tolist(self):
+    def tolist(self) -> Any:
         return self
 
 
@@ -113,7 +116,9 @@ class NotSplit(TorchFunctionMode):
     `tolist` itself cannot be caught: it is a method of the tensors of a trace, which goes through them one by one.
     """
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         if func is torch.Tensor.view and args[0].dtype == torch.bool and args[0].dim() == 1:
             return Counts()
         if func is torch.Tensor.split and len(args) > 1 and isinstance(args[1], Counts):
@@ -121,7 +126,7 @@ class NotSplit(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def _splits_images(cls, name, function) -> bool:
+def _splits_images(cls: Any, name: str, function: Any) -> bool:
     names = names_in(innermost(function))
     return name == "get_image_features" and {"num_real_images_per_batch", "split", "tolist"} <= names
 
@@ -136,9 +141,9 @@ def _splits_images(cls, name, function) -> bool:
     versions="later than 5.0 (there in 5.22)",
     looked_for="get_image_features that splits by num_real_images_per_batch",
 )
-def images_in_one_piece(original):
+def images_in_one_piece(original: Any) -> Any:
     @functools.wraps(original)
-    def get_image_features(self, *args, **kwargs):
+    def get_image_features(self: Any, *args: Any, **kwargs: Any) -> Any:
         if not torch.compiler.is_compiling():  # who calls it from outside gets the pieces
             return original(self, *args, **kwargs)
         with NotSplit():

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
+from typing import Any
 
 import torch
 from torch import overrides
@@ -21,7 +23,7 @@ def _names() -> list[str]:
 
 
 @contextlib.contextmanager
-def _plain_indexing():
+def _plain_indexing() -> Iterator[None]:
     """Outside TransformGetItemToIndex, which vmap needs: it hides an index in a function that cannot be saved."""
     mode = overrides._get_current_function_mode()
     if type(mode).__name__ != "TransformGetItemToIndex":
@@ -45,11 +47,11 @@ def _plain_indexing():
     versions="4.53 and later",
     looked_for="transformers.masking_utils._vmap_expansion_sdpa, _vmap_for_bhqkv",
 )
-def masks_by_broadcasting(original):
-    def expansion(mask_function, *args, **kwargs):
+def masks_by_broadcasting(original: Any) -> Any:
+    def expansion(mask_function: Any, *args: Any, **kwargs: Any) -> Any:
         mapped = original(mask_function, *args, **kwargs)
 
-        def broadcast(*indices):
+        def broadcast(*indices: Any) -> Any:
             present = [index for index in indices if index is not None]
             shaped = iter(
                 index.reshape([-1 if at == place else 1 for at in range(len(present))])

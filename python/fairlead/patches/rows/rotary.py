@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import torch
 
@@ -11,7 +12,7 @@ from fairlead.patches.table import methods, register_patch
 ERROR = "GuardOnDataDependentSymNode: Could not guard on data-dependent expression Eq(u0, 1)"
 
 
-def _updating(function):
+def _updating(function: Any) -> Any:
     """The function that the decorator `dynamic_rope_update` made, below others (no_grad); None if it did not."""
     while function is not None:
         code = getattr(function, "__code__", None)
@@ -36,12 +37,12 @@ def _updating_forwards() -> list[str]:
     versions="all; LongRoPE has a branch up to 5.0, none in 5.22",
     looked_for="forward methods decorated with dynamic_rope_update",
 )
-def rotary_without_branches(original):
+def rotary_without_branches(original: Any) -> Any:
     rope_forward = _updating(original).__wrapped__
 
     @torch.no_grad()
     @functools.wraps(original)
-    def forward(self, x, position_ids, layer_type=None):
+    def forward(self: Any, x: Any, position_ids: Any, layer_type: Any = None) -> Any:
         named = {} if layer_type is None else {"layer_type": layer_type}
         kind = self.rope_type if layer_type is None else self.rope_type[layer_type]
         if "dynamic" in kind:
@@ -61,7 +62,7 @@ def rotary_without_branches(original):
     return forward
 
 
-def _dynamic(self, kind, position_ids, device, named):
+def _dynamic(self: Any, kind: Any, position_ids: Any, device: Any, named: Any) -> Any:
     prefix = f"{named['layer_type']}_" if named else ""
     length = torch.max(position_ids) + 1
     cached = getattr(self, f"{prefix}max_seq_len_cached", self.max_seq_len_cached)
@@ -73,7 +74,7 @@ def _dynamic(self, kind, position_ids, device, named):
     return torch.where(back, getattr(self, f"{prefix}original_inv_freq").to(device), frequencies)
 
 
-def _grown(self, kind, length, device, named):
+def _grown(self: Any, kind: Any, length: Any, device: Any, named: Any) -> Any:
     compute = _compute(self, kind)
     if "maximum" in compute.__code__.co_names:
         return compute(self.config, device, seq_len=length, **named)[0]
@@ -87,7 +88,7 @@ def _grown(self, kind, length, device, named):
     return 1.0 / (base ** (torch.arange(0, size, 2, dtype=torch.int64).to(device=device, dtype=torch.float) / size))
 
 
-def _longrope(self, kind, position_ids, device, named):
+def _longrope(self: Any, kind: Any, position_ids: Any, device: Any, named: Any) -> Any:
     prefix = f"{named['layer_type']}_" if named else ""
     parameters = getattr(self.config, "rope_parameters", None)
     if parameters is not None:
@@ -99,7 +100,7 @@ def _longrope(self, kind, position_ids, device, named):
     return torch.where(torch.max(position_ids) + 1 > limit, long, short)
 
 
-def _compute(self, kind):
+def _compute(self: Any, kind: Any) -> Any:
     """How frequencies are computed: an attribute of the module up to 4.57, a table since."""
     from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -19,7 +20,9 @@ class Promised(TorchFunctionMode):
         super().__init__()
         self.zero = zero
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         result = func(*args, **(kwargs or {}))
         if func is torch.Tensor.item and isinstance(result, (torch.SymFloat, torch.SymInt)):
             torch._check(result == 0 if self.zero else result != 0)
@@ -35,9 +38,9 @@ class Promised(TorchFunctionMode):
     versions="up to 4.53",
     looked_for="SamPromptEncoder.forward",
 )
-def prompts_are_marked(original):
+def prompts_are_marked(original: Any) -> Any:
     @functools.wraps(original)
-    def forward(self, input_points, input_labels, input_boxes, input_masks):
+    def forward(self: Any, input_points: Any, input_labels: Any, input_boxes: Any, input_masks: Any) -> Any:
         sparse, dense = original(self, input_points, input_labels, input_boxes, input_masks)
         if input_points is None and input_boxes is None:
             setattr(sparse, ABSENT, True)
@@ -46,7 +49,7 @@ def prompts_are_marked(original):
     return forward
 
 
-def _has_zeros(function) -> bool:
+def _has_zeros(function: Any) -> bool:
     return {"sparse_embeddings", "zeros"} <= names_in(function)
 
 
@@ -60,9 +63,16 @@ def _has_zeros(function) -> bool:
     versions="up to 4.53",
     looked_for="SamMaskDecoder.forward",
 )
-def prompts_without_a_value(original):
+def prompts_without_a_value(original: Any) -> Any:
     @functools.wraps(original)
-    def forward(self, image_embeddings, image_positional_embeddings, sparse_prompt_embeddings, *args, **kwargs):
+    def forward(
+        self: Any,
+        image_embeddings: Any,
+        image_positional_embeddings: Any,
+        sparse_prompt_embeddings: Any,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
         with Promised(zero=getattr(sparse_prompt_embeddings, ABSENT, False)):
             return original(
                 self, image_embeddings, image_positional_embeddings, sparse_prompt_embeddings, *args, **kwargs
@@ -71,5 +81,5 @@ def prompts_without_a_value(original):
     return forward
 
 
-def _reads_sum(function) -> bool:
+def _reads_sum(function: Any) -> bool:
     return {"sparse_prompt_embeddings", "sum", "item"} <= names_in(function)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -17,23 +18,23 @@ WINDOW_ERROR = "GuardOnDataDependentSymNode: Could not extract specialized integ
 class OneSegment:
     """Stands for boundaries of segments, as if the whole were one: `tolist` and loops over pairs see [0, size]."""
 
-    def __init__(self, size):
+    def __init__(self, size: Any) -> None:
         self.bounds = [0, size]
 
-    def __len__(self):
+    def __len__(self) -> Any:
         return 2
 
-    def __getitem__(self, index):
+    def __getitem__(self, index: int) -> Any:
         return self if isinstance(index, slice) else self.bounds[index]
 
-    def __sub__(self, other):
+    def __sub__(self, other: Any) -> Any:
         return self
 
-    def tolist(self):
+    def tolist(self) -> Any:
         return [self.bounds[1]]
 
 
-def same_segment(boundaries: torch.Tensor, size) -> torch.Tensor:
+def same_segment(boundaries: torch.Tensor, size: Any) -> torch.Tensor:
     """True where two tokens are in the same segment."""
     # Every boundary raises the number of the tokens after it; the one at the end falls on a place that is cut off.
     marks = torch.zeros(size + 1, dtype=torch.int64, device=boundaries.device)
@@ -45,11 +46,13 @@ def same_segment(boundaries: torch.Tensor, size) -> torch.Tensor:
 class WithinSegments(TorchFunctionMode):
     """Attention that is computed inside the block sees only keys of its own segment."""
 
-    def __init__(self, boundaries, size):
+    def __init__(self, boundaries: Any, size: Any) -> None:
         super().__init__()
         self.mask = same_segment(boundaries, size)
 
-    def __torch_function__(self, func, types, args=(), kwargs=None):
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
         kwargs = kwargs or {}
         if func is torch.nn.functional.scaled_dot_product_attention:
             bound = dict(zip(("query", "key", "value", "attn_mask", "dropout_p", "is_causal"), args, strict=False))
@@ -60,7 +63,7 @@ class WithinSegments(TorchFunctionMode):
         return func(*args, **kwargs)
 
 
-def _packed_attention(cls, name, function) -> bool:
+def _packed_attention(cls: Any, name: str, function: Any) -> bool:
     """A forward that takes `cu_seqlens` and goes through segments one by one: split, or a loop that fills a mask."""
     if name != "forward" or not inspect.isfunction(function):
         return False
@@ -83,11 +86,11 @@ def _packed_attention(cls, name, function) -> bool:
     looked_for="vision attention that takes cu_seqlens (Qwen2-VL, Qwen2.5-VL, Qwen3-VL, GLM-4V ...)",
     tolerance=1e-5,
 )
-def attention_within_segments(original):
+def attention_within_segments(original: Any) -> Any:
     takes = inspect.signature(original)
 
     @functools.wraps(original)
-    def forward(*args, **kwargs):
+    def forward(*args: Any, **kwargs: Any) -> Any:
         call = takes.bind(*args, **kwargs)
         boundaries, states = call.arguments["cu_seqlens"], call.arguments["hidden_states"]
         size = states.shape[-2]
@@ -98,7 +101,7 @@ def attention_within_segments(original):
     return forward
 
 
-def _fills_mask(cls, name, function) -> bool:
+def _fills_mask(cls: Any, name: str, function: Any) -> bool:
     wanted = {"inputs_tensor", "cu_seqlens", "range", "len", "attention_mask"}
     return name == "_prepare_attention_mask" and wanted <= names_in(function)
 
@@ -113,8 +116,8 @@ def _fills_mask(cls, name, function) -> bool:
     versions="4.53",
     looked_for="_prepare_attention_mask(inputs_tensor, cu_seqlens) of vision towers",
 )
-def mask_of_segments(original):
-    def _prepare_attention_mask(self, inputs_tensor, cu_seqlens):
+def mask_of_segments(original: Any) -> Any:
+    def _prepare_attention_mask(self: Any, inputs_tensor: Any, cu_seqlens: Any) -> Any:
         size = inputs_tensor.shape[0]
         mask = original(self, inputs_tensor, OneSegment(size))
         if mask is None:
@@ -124,7 +127,7 @@ def mask_of_segments(original):
     return _prepare_attention_mask
 
 
-def tokens_of(grid_thw: torch.Tensor, merge: int = 1):
+def tokens_of(grid_thw: torch.Tensor, merge: int = 1) -> Any:
     """For each token of the packed images: its image, and its number in it, then height and width of that image."""
     thw = grid_thw.long()
     height, width = thw[:, 1] // merge, thw[:, 2] // merge
@@ -168,7 +171,7 @@ def windows_of(grid_thw: torch.Tensor, merge: int, window: int) -> tuple[torch.T
     return order, torch.cat([boundaries, end]) * merge**2
 
 
-GRID_LOOPS = {
+GRID_LOOPS: dict[str, Any] = {
     "problem": "A loop over the images makes positions and windows with sizes read from grid_thw: "
     f"`int(grid_h)`: {WINDOW_ERROR}. The number of images becomes a constant.",
     "remedy": "The same integers by arithmetic on all tokens at once, for any number of images.",
@@ -183,8 +186,10 @@ GRID_LOOPS = {
     versions="later than 5.0 (there in 5.22)",
     **GRID_LOOPS,
 )
-def vision_positions(original):
-    def get_vision_position_ids(grid_thw, spatial_merge_size, include_temporal=False, kwargs=None):
+def vision_positions(original: Any) -> Any:
+    def get_vision_position_ids(
+        grid_thw: Any, spatial_merge_size: Any, include_temporal: Any = False, kwargs: dict[str, Any] | None = None
+    ) -> Any:
         if kwargs is not None and kwargs.get("position_ids") is not None:
             return kwargs.pop("position_ids")
         return patch_positions(grid_thw, spatial_merge_size, include_temporal)
@@ -200,8 +205,10 @@ def vision_positions(original):
     versions="later than 5.0 (there in 5.22)",
     **GRID_LOOPS,
 )
-def vision_windows(original):
-    def get_vision_window_index(grid_thw, spatial_merge_size, window_size, patch_size, kwargs=None):
+def vision_windows(original: Any) -> Any:
+    def get_vision_window_index(
+        grid_thw: Any, spatial_merge_size: Any, window_size: Any, patch_size: Any, kwargs: dict[str, Any] | None = None
+    ) -> Any:
         if kwargs is not None and kwargs.get("window_index") is not None:
             return original(grid_thw, spatial_merge_size, window_size, patch_size, kwargs)
         order, boundaries = windows_of(grid_thw, spatial_merge_size, window_size // spatial_merge_size // patch_size)
@@ -210,7 +217,7 @@ def vision_windows(original):
     return get_vision_window_index
 
 
-def _rotary_loop(cls, name, function) -> bool:
+def _rotary_loop(cls: Any, name: str, function: Any) -> bool:
     """The method of Qwen2-VL, Qwen2.5-VL, ERNIE-4.5-VL: a table of frequencies, looked up by row and column."""
     wanted = {"hpos_ids", "wpos_ids", "max_grid_size", "rotary_pos_emb_full", "spatial_merge_size", "flatten"}
     return name == "rot_pos_emb" and wanted <= names_in(function)
@@ -224,8 +231,8 @@ def _rotary_loop(cls, name, function) -> bool:
     versions="up to 5.0",
     **GRID_LOOPS,
 )
-def vision_positions_of_a_tower(original):
-    def rot_pos_emb(self, grid_thw):
+def vision_positions_of_a_tower(original: Any) -> Any:
+    def rot_pos_emb(self: Any, grid_thw: Any) -> Any:
         # The original multiplies a range of positions and looks the rows up: the product of each is the same.
         frequencies = self.rotary_pos_emb.inv_freq
         positions = patch_positions(grid_thw, self.spatial_merge_size).to(frequencies.device, frequencies.dtype)
@@ -234,7 +241,7 @@ def vision_positions_of_a_tower(original):
     return rot_pos_emb
 
 
-def _window_loop(cls, name, function) -> bool:
+def _window_loop(cls: Any, name: str, function: Any) -> bool:
     return name == "get_window_index" and {"cu_window_seqlens", "index_padded", "window_size"} <= names_in(function)
 
 
@@ -246,8 +253,8 @@ def _window_loop(cls, name, function) -> bool:
     versions="up to 5.0",
     **GRID_LOOPS,
 )
-def vision_windows_of_a_tower(original):
-    def get_window_index(self, grid_thw):
+def vision_windows_of_a_tower(original: Any) -> Any:
+    def get_window_index(self: Any, grid_thw: Any) -> Any:
         window = self.window_size // self.spatial_merge_size // self.patch_size
         return windows_of(grid_thw, self.spatial_merge_size, window)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import Any
 
 from fairlead._core import InvalidInput, Staging
@@ -41,7 +42,7 @@ class ExecutorchExport(Pt2Export):
 
     def __init__(
         self, model: Any, inputs: Any, path: Any, options: Options, progress: Progress, method: str = "auto",
-        export_options: dict | None = None, write_options: WriteOptions | None = None,
+        export_options: dict[str, Any] | None = None, write_options: WriteOptions | None = None,
         max_size: int | dict[str, int] = DEFAULT_MAX,
     ):  # fmt: skip
         super().__init__(model, inputs, path, options, progress, method, export_options)
@@ -73,10 +74,9 @@ class ExecutorchExport(Pt2Export):
         settings = [*self.probed.run_values, *self.probed.unseen_settings(8)]
         return [values[at] for values in settings]
 
-    def make(self, program, contract: Contract) -> StagedFile:
+    def make(self, program: Any, contract: Contract) -> StagedFile:
         bounds = self.bounds()
-        for symbol in contract.symbols:
-            symbol["max"] = bounds[symbol["name"]][1]
+        contract.symbols = [replace(symbol, max=bounds[symbol.name][1]) for symbol in contract.symbols]
         self.exported = self.exported_program(program, contract)
         staged = self.staged = StagedFile(self.path)
         with self.progress.stage("write", f"writing {self.path}"), staged.staging.open() as file:

@@ -41,11 +41,11 @@ class ExecutorchProgram:
 
     @property
     def input_names(self) -> list[str]:
-        return [row["name"] for row in self.contract.inputs]
+        return [row.name for row in self.contract.inputs]
 
     @property
     def output_names(self) -> list[str]:
-        return [row["name"] for row in self.contract.outputs]
+        return [row.name for row in self.contract.outputs]
 
     @property
     def buffer(self) -> bytes:
@@ -60,7 +60,7 @@ class ExecutorchProgram:
     def write_to_file(self, open_file: BinaryIO) -> None:
         open_file.write(self.buffer)
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the file beside its name and renames it."""
         with staged_file(check_path(path), "export") as staging:
             with staging.open() as file:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from fairlead._core import InvalidInput, Unsupported
+from fairlead.base.errors import caused
 from fairlead.targets.pt2.torch_export import quiet
 
 
@@ -72,8 +73,9 @@ def write(program: torch.export.ExportedProgram, file: Any, options: WriteOption
             )
             lowered = edge.to_executorch(ExecutorchBackendConfig(memory_planning_pass=planning))
         except Exception as error:
-            raise Unsupported(
-                f"[export] Expected ExecuTorch to take the program, but it raised {one_line(error)}."
+            cause = f"it raised {one_line(error)}"
+            raise caused(
+                Unsupported(f"[export] Expected ExecuTorch to take the program, but {cause}."), cause
             ) from error
         lowered.write_to_file(file)
     plan = lowered.executorch_program.execution_plan[0]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -32,7 +31,7 @@ from fairlead.tree.caches.kinds import Kind, kind_of
 from fairlead.tree.caches.register import keep_registered
 
 METHODS = ("auto", "recorded", "torch.export")
-ONLY_ONNX = ("input_names", "output_names", "opset", "external_data", "shared_weights")
+ONLY_ONNX = ("input_names", "output_names", "opset", "external_data", "shared_weights", "runtime")
 
 
 class ProgramFile:
@@ -41,7 +40,8 @@ class ProgramFile:
     external_bytes = 0
 
     def __init__(self, program: torch.export.ExportedProgram, path: str):
-        self.program, self.path, self.extra = program, path, {}
+        self.program, self.path = program, path
+        self.extra: dict[str, str] = {}
         self.model_bytes = 0
 
     def add_metadata(self, key: str, value: str) -> None:
@@ -51,7 +51,7 @@ class ProgramFile:
         try:
             with staged_file(self.path, "export") as staging:
                 with staging.open() as file:
-                    sink = Sink(file)
+                    sink: Any = Sink(file)
                     with register_flattening_functions(), torch_export.quiet():
                         torch.export.save(self.program, sink, extra_files=dict(self.extra))
                     sink.done()
@@ -71,7 +71,8 @@ class Sink:
     way, so none does: the first error waits until the writer is done."""
 
     def __init__(self, file: Any):
-        self.file, self.error = file, None
+        self.file = file
+        self.error: BaseException | None = None
 
     def write(self, data: Any) -> int:
         if self.error is None:
@@ -102,7 +103,7 @@ class Pt2Export(Job):
 
     def __init__(
         self, model: Any, inputs: Any, path: Any, options: Options, progress: Progress,
-        method: str = "auto", export_options: dict | None = None,
+        method: str = "auto", export_options: dict[str, Any] | None = None,
     ):  # fmt: skip
         given = options.given(ONLY_ONNX)
         if given:
@@ -111,31 +112,32 @@ class Pt2Export(Job):
             )
         if method not in METHODS:
             raise InvalidInput(f"[export] Expected method among {', '.join(map(repr, METHODS))}, got {method!r}.")
-        super().__init__(model, inputs, path, replace(options, optimize=False), progress)
+        super().__init__(model, inputs, path, options, progress)
         self.method, self.export_options = method, export_options or {}
         self.way = ""  # the method that made the program
-        self.attempt: Callable[[list], Any] | None = None  # the last one that failed, with other dimensions
+        self.attempt: Callable[[list[Any]], Any] | None = None  # the last one that failed, with other dimensions
 
     def checked_path(self, path: str) -> str:
         check_model(self.model)
         check_tolerance(self.options.tolerance)
         return check_path(path)
 
-    def note_outputs(self, outputs: Any, program: int) -> list:
+    def note_outputs(self, outputs: Any, program: int) -> list[Any]:
         self.template = outputs
         return super().note_outputs(outputs, program)
 
     def note_checked(self, contract: Contract, record: str) -> None:
         self.staged.add_metadata("fairlead.contract", contract.text())
         self.staged.add_metadata("fairlead.report", record)
-        self.exported.contract = contract
+        program: Any = self.exported
+        program.contract = contract
 
     def is_guarded(self, error: Exception) -> bool:
         return self.way == "torch.export" and self.opened[1].guarded
 
     # ---- the program ------------------------------------------------------------------------------
 
-    def make(self, program, contract: Contract) -> ProgramFile:
+    def make(self, program: Any, contract: Contract) -> Any:
         self.exported = self.exported_program(program, contract)
         leaves = pytree.tree_leaves((self.call.named, self.template), is_leaf=is_cache)
         if any(map(is_cache, leaves)):
@@ -146,18 +148,18 @@ class Pt2Export(Job):
         self.made = {"nodes": len(calls), "operators": counted(calls), "opset": 0, "model": self.exported}
         return ProgramFile(self.exported, self.path)
 
-    def open(self, path: str) -> ProgramSession:
+    def open(self, path: str) -> Any:
         return ProgramSession(self.exported, self.model, self.call)
 
     def bounds(self) -> dict[str, tuple[int, int]]:
         """(min, max) by symbol."""
         return bounds_of(self.probed)
 
-    def exported_program(self, program, contract: Contract) -> torch.export.ExportedProgram:
+    def exported_program(self, program: Any, contract: Contract) -> torch.export.ExportedProgram:
         dims = self.dims = dims_by_leaf(self.probed, self.bounds())
         self.attempt = None
         tensors = self.call.at(self.probed.sizes_at(traced_setting(self.probed)))
-        names = [row["name"] for row in contract.outputs]
+        names = [row.name for row in contract.outputs]
         ways = {"recorded": self.from_recording, "torch.export": self.from_model}
         chosen = [self.method] if self.method != "auto" else list(ways)
         failed = ""
@@ -182,10 +184,11 @@ class Pt2Export(Job):
         attempt, self.attempt = self.attempt, None
         if attempt is None or self.options.dynamic_shapes is not None or self.options.strict:
             return -1
+        shapes = self.probed.shapes
         for number, symbol in enumerate(self.probed.symbols):
             fewer = [
-                {axis: dim for axis, dim in of.items() if not is_of(self.probed.shapes[leaf][axis], symbol.name)}
-                for leaf, of in enumerate(self.dims)
+                {axis: dim for axis, dim in of.items() if not is_of(shape[axis], symbol.name)}
+                for shape, of in zip(shapes, self.dims, strict=True)
             ]
             try:
                 attempt(fewer)
@@ -194,9 +197,13 @@ class Pt2Export(Job):
             return number
         return -1
 
-    def from_recording(self, program, tensors, dims, names) -> torch.export.ExportedProgram:
+    def from_recording(
+        self, program: Any, tensors: list[torch.Tensor], dims: Any, names: Any
+    ) -> torch.export.ExportedProgram:
         if self.flat:
-            module, args, kwargs = Recorded(program, self.model), tuple(tensors), {}
+            module: Any = Recorded(program, self.model)
+            args: tuple[Any, ...] = tuple(tensors)
+            kwargs: dict[str, Any] = {}
         else:
             with register_flattening_functions():
                 module = with_arguments(program, self.model, self.call, self.template, names)
@@ -209,7 +216,9 @@ class Pt2Export(Job):
         except Exception as error:
             raise torch_export.refusal("the recorded program", error) from error
 
-    def from_model(self, program, tensors, dims, names) -> torch.export.ExportedProgram:
+    def from_model(
+        self, program: Any, tensors: list[torch.Tensor], dims: Any, names: Any
+    ) -> torch.export.ExportedProgram:
         module, (args, kwargs) = self.model, self.call.with_tensors(tensors)
         if self.flat:
             module, args, kwargs = Flat(self.model, self.call), tuple(tensors), {}
@@ -231,7 +240,7 @@ WORDS = {
 class Flat(torch.nn.Module):
     """A model behind flat tensors: those of the call in order, and the outputs in order."""
 
-    def __init__(self, model: torch.nn.Module, call):
+    def __init__(self, model: torch.nn.Module, call: Any) -> None:
         super().__init__()
         self.model = model
         self._call = call
@@ -252,7 +261,7 @@ def is_cache(obj: Any) -> bool:
     return kind_of(obj) is not Kind.NOT
 
 
-def counted(calls: list) -> dict[str, int]:
+def counted(calls: list[Any]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for node in calls:
         name = str(getattr(node.target, "__name__", node.target))

@@ -28,7 +28,7 @@ class Recorded(torch.nn.Module):
     structure: Any = None  # an output of the model, as a pattern
     names: list[str]  # of the outputs
 
-    def __init__(self, program, model: torch.nn.Module):
+    def __init__(self, program: Any, model: torch.nn.Module) -> None:
         super().__init__()
         names = program.torch_operators()
         functions = [operator(name) for name in names]
@@ -42,12 +42,12 @@ class Recorded(torch.nn.Module):
         self._line = scope["forward"]
         self._places = self._bind(held, model)
 
-    def _bind(self, held: list[tuple], model: torch.nn.Module) -> list[tuple[torch.nn.Module, str]]:
+    def _bind(self, held: list[tuple[Any, ...]], model: torch.nn.Module) -> list[tuple[torch.nn.Module, str]]:
         """(module, attribute) of every tensor that the line uses, under the model's names for them."""
         parameters, buffers = dict(model.named_parameters()), dict(model.named_buffers())
         places = []
         for number, (name, dtype, dims, strides, data) in enumerate(held):
-            owner: torch.nn.Module = self
+            owner: Any = self
             *path, last = name.split(".") if name else [f"constant_{number}"]
             for part in path:
                 if part not in owner._modules:
@@ -65,7 +65,7 @@ class Recorded(torch.nn.Module):
 
     def flat(self, tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         with self._unguarded.tracing(tensors):
-            return self._line(tensors, [getattr(owner, name) for owner, name in self._places])
+            return list(self._line(tensors, [getattr(owner, name) for owner, name in self._places]))
 
     def result(self, arguments: dict[str, Any]) -> Any:
         """The outputs for the model's own arguments, in the model's own structure, or by name where that is None."""
@@ -86,7 +86,7 @@ class Unguarded:
     which sizes the operators can be executed, so the answers are not kept.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._shapes: Any = None
 
     @contextlib.contextmanager
@@ -99,7 +99,7 @@ class Unguarded:
             self._shapes = before
 
     def call(self, function: Any) -> Any:
-        def called(*args, **kwargs):
+        def called(*args: Any, **kwargs: Any) -> Any:
             if self._shapes is None:
                 return function(*args, **kwargs)
             with self._shapes.suppress_guards():
@@ -121,7 +121,7 @@ def operator(name: str) -> Any:
     )
 
 
-def signature(function: Any) -> tuple:
+def signature(function: Any) -> tuple[Any, ...]:
     schema = function._schema
     params = [(a.name, str(a.type), a.kwarg_only, a.has_default_value()) for a in schema.arguments]
     returns = schema.returns
@@ -143,7 +143,7 @@ def is_saved(model: torch.nn.Module, name: str) -> bool:
     return last not in model.get_submodule(path)._non_persistent_buffers_set
 
 
-def with_arguments(program, model: torch.nn.Module, call: Call, template: Any, names: list[str]) -> Recorded:
+def with_arguments(program: Any, model: torch.nn.Module, call: Call, template: Any, names: list[str]) -> Recorded:
     """A module whose forward has the arguments of the call. Its results are the model's own structure where torch's
     trees know it, else a dict by output name.
     """
@@ -154,7 +154,7 @@ def with_arguments(program, model: torch.nn.Module, call: Call, template: Any, n
     inner = ", ".join(f"{name!r}: {name}" for name in call.named)
     scope: dict[str, Any] = {}
     exec(f"def forward(self, {', '.join(given)}):\n    return self.result({{{inner}}})", scope)
-    module = type("Recorded", (Recorded,), {"forward": scope["forward"]})(program, model)
+    module: Recorded = type("Recorded", (Recorded,), {"forward": scope["forward"]})(program, model)
     module.structure = template if all(isinstance(leaf, PLAIN) for leaf in pytree.tree_leaves(template)) else None
     module.names = names
     return module

@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 from fairlead.contract import LARGEST
 
 
-def traced_setting(probed) -> list[int]:
+def traced_setting(probed: Any) -> list[int]:
     """The setting that was run whose sizes can best be told apart: none is 1, as many different ones as possible.
 
     torch.export takes a size of 0 or 1 for a constant, and two equal sizes for one.
@@ -19,7 +19,7 @@ def traced_setting(probed) -> list[int]:
     return list(max(probed.run_values, key=lambda values: (sum(v > 1 for v in values), len(set(values)))))
 
 
-def dims_by_leaf(probed, bounds: dict[str, tuple[int, int]]) -> list[dict[int, Any]]:
+def dims_by_leaf(probed: Any, bounds: dict[str, tuple[int, int]]) -> list[dict[int, Any]]:
     """{axis: Dim} per leaf, with the bounds that follow from those of the symbols: (min, max) by name.
 
     Every dynamic dimension is Dim.DYNAMIC: a named Dim cannot say past + sequence. How they hang together is stated in
@@ -43,7 +43,7 @@ def dims_by_leaf(probed, bounds: dict[str, tuple[int, int]]) -> list[dict[int, A
     return result
 
 
-def bounds_of(probed) -> dict[str, tuple[int, int]]:
+def bounds_of(probed: Any) -> dict[str, tuple[int, int]]:
     return {s.name: (max(1, s.min), s.max) for s in probed.symbols}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import inspect
 import io
 import logging
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 
 from fairlead._core import Unsupported
+from fairlead.base.errors import caused
 from fairlead.targets.pt2.shapes import dynamic_shapes_of
 from fairlead.tree.caches import register_flattening_functions
 from fairlead.tree.leaves import get_leaf_tensors
@@ -20,7 +22,7 @@ from fairlead.tree.leaves import get_leaf_tensors
 
 def export_module(
     module: torch.nn.Module,
-    args: tuple,
+    args: tuple[Any, ...],
     kwargs: dict[str, Any],
     dims: list[dict[int, Any]],
     options: dict[str, Any] | None = None,
@@ -54,8 +56,7 @@ def named(module: torch.nn.Module, given: list[Any]) -> dict[str, Any]:
 @contextlib.contextmanager
 def one_is_a_size() -> Iterator[None]:
     """Sizes are not taken to be 2 or more: a program serves a batch of 1 as well."""
-    from torch.fx.experimental import _config
-
+    _config: Any = importlib.import_module("torch.fx.experimental._config")
     if not hasattr(_config, "backed_size_oblivious"):
         yield
         return
@@ -91,4 +92,5 @@ def reason(error: BaseException) -> str:
 
 
 def refusal(what: str, error: BaseException) -> Unsupported:
-    return Unsupported(f"[export] Expected torch.export to take {what}, but it raised {reason(error)}.")
+    cause = f"it raised {reason(error)}"
+    return caused(Unsupported(f"[export] Expected torch.export to take {what}, but {cause}."), cause)

@@ -96,7 +96,7 @@ _static_names: dict[type, set[str]] = {}
 def _static_attributes(cls: type) -> set[str]:
     """The attributes that this release's static layers get from their lazy initialisation."""
     if cls not in _static_names:
-        probe = cls(**_accepted(cls.__init__, {"max_cache_len": 1, "sliding_window": 1}))
+        probe = cls(**_accepted(cls, {"max_cache_len": 1, "sliding_window": 1}))
         tensor = torch.zeros(1, 1, 1, 1)
         probe.lazy_initialization(*[tensor] * (2 if "value_states" in _parameters(probe) else 1))
         _static_names[cls] = set(vars(probe))
@@ -133,7 +133,7 @@ def make_dynamic_cache(key_value_pairs: Pairs, cls_layers: Any = None, cls_kwarg
     layers = []
     for (key, value), cls, given in zip(pairs, classes, kwargs, strict=True):
         defaults = {"sliding_window": key.shape[2], "max_cache_len": key.shape[2]}
-        layer = cls(**{**_accepted(cls.__init__, defaults), **given})
+        layer = cls(**{**_accepted(cls, defaults), **given})
         layers.append(_fill_layer(layer, key, value, key.shape[2]))
     cache.layers = layers
     if any(cls is not utils.DynamicLayer for cls in classes) and hasattr(cache, "layer_class_to_replicate"):
@@ -170,7 +170,7 @@ def make_static_cache(
     layers = []
     for (key, value), cls, given in zip(pairs, classes, kwargs, strict=True):
         defaults = {"sliding_window": max_cache_len, "max_cache_len": max_cache_len}
-        layer = cls(**{**_accepted(cls.__init__, defaults), **given})
+        layer = cls(**{**_accepted(cls, defaults), **given})
         places = layer.max_cache_len
         layers.append(_fill_layer(layer, _padded(key, places), _padded(value, places), key.shape[2]))
     cache.layers = layers

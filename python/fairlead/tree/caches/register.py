@@ -105,7 +105,7 @@ def load_context(text: str) -> CacheContext:
     return CacheContext(json.loads(text))
 
 
-def _subclasses(base: type) -> Iterator[type]:
+def _subclasses(base: type[Any]) -> Iterator[type[Any]]:
     yield base
     for sub in base.__subclasses__():
         yield from _subclasses(sub)
@@ -274,8 +274,8 @@ def register_flattening_functions(patch_transformers: Any = True, verbose: int =
         return
     held = changed(lambda: (_enter(),), _exit)
     if verbose:
-        names = [cls.__name__ for cls in held.held[0][0]]
-        print(f"[register_flattening_functions] {len(names)} classes: {', '.join(names)}")
+        shown = [cls.__name__ for cls in held.held[0][0]]
+        print(f"[register_flattening_functions] {len(shown)} classes: {', '.join(shown)}")
     try:
         yield lambda inputs: inputs
     finally:

@@ -81,7 +81,7 @@ def _short(data: Any) -> str:
     if isinstance(data, dict) and "object" in data:
         layers = data["state"].get("layers")
         inner = f", {len(layers['list'])} layers" if isinstance(layers, dict) and "list" in layers else ""
-        return data["object"].rpartition(":")[2] + inner
+        return str(data["object"]).rpartition(":")[2] + inner
     return "..."
 
 
@@ -319,7 +319,7 @@ def remember_sizes(cache: Any, size_of: Callable[[torch.Tensor, int], int | None
     for name, value in list(attributes.items()):
         if name in REPEATS and isinstance(_derived(name, value, attributes), dict):
             tensor = _tensor_of(attributes, REPEATS[name][0])
-            size = size_of(tensor, REPEATS[name][1] % tensor.dim())
+            size = None if tensor is None else size_of(tensor, REPEATS[name][1] % tensor.dim())
             attributes[name] = value if size is None else size
         for inner in value if isinstance(value, list) else [value]:
             if kind_of(inner) is not Kind.NOT:
@@ -332,7 +332,7 @@ def _same(left: Any, right: Any) -> bool:
         from torch.fx.experimental.symbolic_shapes import statically_known_true
 
         return statically_known_true(left == right)
-    return left.real == right.real  # the numbers without their memory: this is not a question of the model
+    return bool(left.real == right.real)  # the numbers without their memory: this is not a question of the model
 
 
 class Decoder:
@@ -352,10 +352,10 @@ class Decoder:
                 return build(self, data)
         raise ValueError(f"[caches] Expected a cache context, got keys {sorted(data)}.")
 
-    def _class_at(self, path: str) -> type:
+    def _class_at(self, path: str) -> Any:
         return self.classes.get(path) or class_at(path)
 
-    def _container_at(self, path: str, *base: type) -> type:
+    def _container_at(self, path: str, *base: type) -> Any:
         return self.classes.get(path) or container_at(path, base)
 
     def _object(self, data: Any) -> Any:
@@ -390,11 +390,11 @@ class Decoder:
     def _config(self, data: Any) -> Any:
         from transformers import PretrainedConfig
 
-        cls = self.classes.get(data["config"]) or container_at(data["config"], (PretrainedConfig,))
+        cls: Any = self.classes.get(data["config"]) or container_at(data["config"], (PretrainedConfig,))
         return cls.from_dict(data["value"])
 
 
-_BUILDERS = {
+_BUILDERS: dict[str, Callable[[Decoder, Any], Any]] = {
     "tensor": lambda self, data: self.leaves[data["tensor"]],
     "setting": lambda self, data: torch.tensor(data["setting"], dtype=getattr(torch, data["as"])),
     "object": Decoder._object,

@@ -60,6 +60,14 @@ row("slices", "ellipsis from the end", lambda x: x[..., -40:, :], floats(3, 9, 2
 row("slices", "square", lambda x: x[:, : x.shape[0] ** 2], floats(3, 12))
 row("slices", "triangle", lambda x: x[:, : x.shape[0] * (x.shape[0] - 1) // 2], floats(4, 12))
 row("slices", "shift and mask", lambda x: x[:, : (x.shape[1] >> 1) & ~1], floats(3, 13))
+row("slices", "places counted down", lambda x: x[:, torch.arange(x.shape[1] - 1, -1, -1)], floats(3, 12))
+row("slices", "places counted down by two", lambda x: x[:, torch.arange(x.shape[1] - 1, 0, -2)], floats(3, 12))
+row("slices", "places from below zero", lambda x: x[:, torch.arange(-4, 0)], floats(3, 12))
+row("slices", "places around zero", lambda x: x[:, torch.arange(-2, 3)], floats(3, 12))
+row("slices", "a reversed list of places", lambda x: x[:, list(range(x.shape[1]))[::-1]], floats(3, 12))
+row("slices", "a number of torch.div", lambda x: x[:, : torch.div(x.shape[1], 2, rounding_mode="trunc")] * torch.div(x.shape[1], 3, rounding_mode="floor"), floats(3, 12))
+row("slices", "a step that is one at some sizes", lambda x, y: x[:, :: 1 + (y.shape[1] // 4) % 4] + y.sum(), floats(3, 12), floats(3, 5))
+row("slices", "a power below one", lambda x: x.sum(1) * 2 ** -x.shape[1], floats(3, 12))
 
 # ---- splits ------------------------------------------------------------------------------------------------------------
 

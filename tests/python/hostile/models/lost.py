@@ -76,4 +76,40 @@ def matched(n):
             return 5
         case _:
             return 2
+
+
+def doubled(n):
+    k = 1
+    for _ in range(n % 7):
+        k = k * 2 + 1
+    return k
+
+
+def halved(n):
+    while n > 32:
+        n //= 2
+    return n
+
+
+def window(x):
+    k = doubled(x.shape[1])
+    return x.unfold(1, min(1 + (k if k < 6 else 3), x.shape[1]), 1).sum(-1)
+
+
+def stepped(x):
+    h = torch.zeros(x.shape[0])
+    for t in range(0, x.shape[1], 3 + min(halved(x.shape[1]), 6)):
+        h = h * 0.5 + x[:, t]
+    return h
+
+
+def pooled(x, y):
+    sizes = [int(y.shape[1] / 4), {5: 3, 8: 5}.get(x.shape[1], x.shape[1]), 48]
+    return F.adaptive_avg_pool1d(x, 1 + sizes[sizes.index(max(sizes))] % 12) + y.sum()
+
+
+row("lost", "as often as a remainder", window, floats(3, 8))
+row("lost", "the sum of a range of a remainder", lambda x, y: torch.tensor([x.shape[1] if sum(range(y.shape[1] % 100)) == 21 else -(-x.shape[1] // 2)]) + y.sum(), floats(2, 8), floats(2, 11))
+row("lost", "steps by what halving leaves", stepped, floats(2, 33))
+row("lost", "the largest of three", pooled, floats(1, 8), floats(2, 5))
 # fmt: on

@@ -50,6 +50,13 @@ for name, fn in {
 row("pools", "max 3-d", lambda x: F.max_pool3d(x, 2, 2, 1, ceil_mode=True), BLOCK, largest=14)
 row("pools", "avg 3-d", lambda x: F.avg_pool3d(x, 3, 2, 1, ceil_mode=True, count_include_pad=False), BLOCK, largest=14)
 row("pools", "adaptive 3-d", lambda x: F.adaptive_avg_pool3d(x, (2, 3, 1)), BLOCK, largest=14)
+row("pools", "a mean over all", lambda x: F.avg_pool2d(x, x.shape[2:]), floats(2, 3, 6, 8))
+row("pools", "a mean over rows", lambda x: F.avg_pool2d(x, (1, x.shape[3])), floats(2, 3, 6, 8))
+row("pools", "a mean over columns without a batch", lambda x: F.avg_pool2d(x, (x.shape[1], 1)), floats(3, 6, 8))
+row("pools", "a maximum over all", lambda x: F.max_pool2d(x, kernel_size=x.size()[2:]), floats(2, 3, 6, 8))
+row("pools", "a maximum over the sequence", lambda x: F.max_pool1d(x, x.shape[2]), floats(2, 3, 9))
+row("pools", "a mean over all of three axes", lambda x: F.avg_pool3d(x, x.shape[2:]), floats(2, 3, 4, 5, 6))
+row("pools", "every second place of all rows", lambda x: F.avg_pool2d(x, (x.shape[2], 1), stride=(1, 2)), floats(2, 3, 6, 8))
 
 
 def unpooled(x):

@@ -1,0 +1,144 @@
+// Convolutions, pools and their relatives: (x + 2*padding - dilation*(kernel - 1) - 1) // stride
+// + 1.
+#include <algorithm>
+
+#include "fairlead/aten/rules/shape_call.h"
+
+namespace fairlead {
+namespace {
+
+std::int64_t at(const ShapeCall& call, std::size_t k, std::size_t axis, std::int64_t otherwise) {
+  if (k >= call.node.args.size()) return otherwise;
+  const Arg& list = call.node.args[k];
+  if (list.kind == ArgKind::kInt && is_const(list.expr)) return list.expr->value;
+  if (list.items.empty()) return otherwise;
+  const Arg& item = list.items[axis < list.items.size() ? axis : list.items.size() - 1];
+  return item.kind == ArgKind::kInt && is_const(item.expr) ? item.expr->value : otherwise;
+}
+
+struct Window {
+  std::int64_t kernel, stride, padding, dilation;
+  bool ceil = false;
+};
+
+Expr slide(ExprPool& pool, Expr x, const Window& w) {
+  if (w.stride < 1) return nullptr;
+  std::int64_t shift = 2 * w.padding - w.dilation * (w.kernel - 1) - 1;
+  // Rounded up, but the last window starts within the input or its left padding.
+  if (w.ceil) shift = std::min(shift + w.stride - 1, w.padding - 1);
+  return pool.add(pool.floordiv(pool.add(x, pool.constant(shift)), pool.constant(w.stride)),
+                  pool.constant(1));
+}
+
+// convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
+// batch and channels, then a formula for each dimension that windows slide along
+ResultShapes convolution(const ShapeCall& call) {
+  if (!call.is_value(0) || !call.is_value(1) || call.rank(1) < 3) return {};
+  ExprPool& pool = call.pool;
+  const Shape& weight = call.shape(1);
+  const std::size_t spatial = weight.size() - 2;
+  if (call.rank(0) < spatial + 1) return {};
+  const bool transposed = call.flag(6);
+  std::vector<Expr> shape = list_of(call.shape(0));
+  const std::size_t first = shape.size() - spatial;
+  // Transposed, the channels are those of all groups.
+  shape[first - 1] = transposed ? pool.mul(weight[1], pool.constant(at(call, 8, 0, 1))) : weight[0];
+  for (std::size_t k = 0; k < spatial; ++k) {
+    Expr& x = shape[first + k];
+    if (!is_const(weight[k + 2])) return {};
+    const Window w{weight[k + 2]->value, at(call, 3, k, 1), at(call, 4, k, 0), at(call, 5, k, 1)};
+    const std::int64_t extra =
+        at(call, 7, k, 0) + w.dilation * (w.kernel - 1) + 1 - 2 * w.padding - w.stride;
+    x = transposed ? pool.add(pool.mul(x, pool.constant(w.stride)), pool.constant(extra))
+                   : slide(pool, x, w);
+  }
+  return {shape};
+}
+
+// (self, kernel_size, stride, padding, dilation or ceil_mode, ...); some have the indices, too
+template <std::size_t spatial, bool largest>
+ResultShapes pool(const ShapeCall& call) {
+  if (!call.is_value(0) || call.rank(0) < spatial) return {};
+  std::vector<Expr> shape = list_of(call.shape(0));
+  for (std::size_t k = 0; k < spatial; ++k) {
+    const std::int64_t kernel = at(call, 1, k, 1);
+    const Window w{kernel, at(call, 2, k, kernel), at(call, 3, k, 0),
+                   largest ? at(call, 4, k, 1) : 1, call.flag(largest ? 5 : 4)};
+    Expr& x = shape[shape.size() - spatial + k];
+    x = slide(call.pool, x, w);
+  }
+  return {shape, shape};
+}
+
+// unfold(self, dimension, size, step)
+ResultShapes unfold(const ShapeCall& call) {
+  if (!call.is_value(0)) return {};
+  std::vector<Expr> shape = list_of(call.shape(0));
+  const auto axis = call.axis(1, shape.size());
+  const auto size = call.fixed(2), step = call.fixed(3);
+  if (!axis || !size || !step) return {};
+  shape[*axis] = slide(call.pool, shape[*axis], {*size, *step, 0, 1});
+  shape.push_back(call.pool.constant(*size));
+  return {shape};
+}
+
+// im2col(self, kernel_size, dilation, padding, stride): a column for each window
+ResultShapes im2col(const ShapeCall& call) {
+  if (!call.is_value(0) || call.rank(0) < 3) return {};
+  ExprPool& pool = call.pool;
+  std::vector<Expr> shape = list_of(call.shape(0));
+  Expr windows = pool.constant(1), channels = shape[shape.size() - 3];
+  for (std::size_t k = 0; k < 2; ++k) {
+    const Window w{at(call, 1, k, 1), at(call, 4, k, 1), at(call, 3, k, 0), at(call, 2, k, 1)};
+    const Expr slid = slide(pool, shape[shape.size() - 2 + k], w);
+    if (slid == nullptr) return {};
+    windows = pool.mul(windows, slid);
+    channels = pool.mul(channels, pool.constant(w.kernel));
+  }
+  shape.resize(shape.size() - 3);
+  shape.push_back(channels);
+  shape.push_back(windows);
+  return {shape};
+}
+
+// Blocks of channels become space: pixel_shuffle(self, factor), and back.
+template <bool unshuffle>
+ResultShapes shuffled(const ShapeCall& call) {
+  const auto factor = call.fixed(1);
+  if (!call.is_value(0) || call.rank(0) < 3 || !factor || *factor < 1) return {};
+  ExprPool& pool = call.pool;
+  std::vector<Expr> shape = list_of(call.shape(0));
+  const Expr by = pool.constant(*factor), square = pool.constant(*factor * *factor);
+  Expr& channels = shape[shape.size() - 3];
+  channels = unshuffle ? pool.mul(channels, square) : pool.floordiv(channels, square);
+  for (std::size_t k = shape.size() - 2; k < shape.size(); ++k) {
+    shape[k] = unshuffle ? pool.floordiv(shape[k], by) : pool.mul(shape[k], by);
+  }
+  return {shape};
+}
+
+constexpr ShapeRow kRows[] = {
+    {"aten._convolution.default", convolution},
+    {"aten._convolution.deprecated", convolution},
+    {"aten.avg_pool1d.default", pool<1, false>},
+    {"aten.avg_pool2d.default", pool<2, false>},
+    {"aten.avg_pool3d.default", pool<3, false>},
+    {"aten.convolution.default", convolution},
+    {"aten.im2col.default", im2col},
+    {"aten.max_pool1d.default", pool<1, true>},
+    {"aten.max_pool1d_with_indices.default", pool<1, true>},
+    {"aten.max_pool2d.default", pool<2, true>},
+    {"aten.max_pool2d_with_indices.default", pool<2, true>},
+    {"aten.max_pool3d.default", pool<3, true>},
+    {"aten.max_pool3d_with_indices.default", pool<3, true>},
+    {"aten.pixel_shuffle.default", shuffled<false>},
+    {"aten.pixel_unshuffle.default", shuffled<true>},
+    {"aten.unfold.default", unfold},
+    {"aten.unfold_copy.default", unfold},
+};
+
+}  // namespace
+
+std::span<const ShapeRow> window_shapes() { return kRows; }
+
+}  // namespace fairlead

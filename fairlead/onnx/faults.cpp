@@ -1,0 +1,37 @@
+// Faults by provider and version, each seen with the versions that the tests run.
+#include "fairlead/onnx/faults.h"
+
+#include <algorithm>
+
+namespace fairlead::onnx {
+namespace {
+
+constexpr Provider kCpu = Provider::kOnnxRuntimeCpu;
+
+// clang-format off
+constexpr FaultRow kRows[] = {
+    {Fault::kDftLosesDigits,        kCpu, 0, 0, "DFT of float32 loses three digits at lengths that are not powers of two"},
+    {Fault::kEinsumOfNothing,       kCpu, 0, 0, "Einsum ends the process where a dimension is empty"},
+    {Fault::kHalfRecurrence,        kCpu, 0, 0, "a recurrent layer in float16 crashes while it is optimised"},
+    {Fault::kIntegersThroughDouble, kCpu, 0, 0, "ReduceSum and ReduceProd round integers to double"},
+    {Fault::kMatrixOfNothing,       kCpu, 0, 0, "MatMul refuses an empty matrix times a vector"},
+    {Fault::kPadIntoMaxPool,        kCpu, 0, 0, "a Pad is taken into the MaxPool behind it, whatever it pads with"},
+    {Fault::kRangeAsSlice,          kCpu, 0, 0, "Gather by a Range becomes a Slice, whose ends below 0 count from the end"},
+    {Fault::kRecurrenceOfNothing,   kCpu, 0, 0, "a recurrent layer ends the process where there is no step"},
+};
+// clang-format on
+static_assert(std::size(kRows) == static_cast<std::size_t>(Fault::kCount));
+
+}  // namespace
+
+std::span<const FaultRow> fault_rows() { return kRows; }
+
+bool has_fault(const RuntimeProfile& runtime, Fault fault) {
+  return std::any_of(std::begin(kRows), std::end(kRows), [&](const FaultRow& row) {
+    const bool begun = runtime.version == 0 || runtime.version >= row.since;
+    const bool ended = row.fixed != 0 && (runtime.version == 0 || runtime.version >= row.fixed);
+    return row.fault == fault && row.provider == runtime.provider && begun && !ended;
+  });
+}
+
+}  // namespace fairlead::onnx

@@ -1,0 +1,25 @@
+// Rows shared out among threads.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <thread>
+#include <vector>
+
+namespace fairlead::quant {
+
+// Calls part(from, to, share) for as many shares of 0..count as there are threads; the last one
+// here.
+template <typename Part>
+void in_threads(unsigned threads, std::int64_t count, const Part& part) {
+  const auto workers = static_cast<std::int64_t>(std::max(threads, 1U));
+  std::vector<std::thread> running;
+  const auto share = [&](std::int64_t k) {
+    part(count * k / workers, count * (k + 1) / workers, static_cast<std::size_t>(k));
+  };
+  for (std::int64_t k = 0; k + 1 < workers; ++k) running.emplace_back(share, k);
+  share(workers - 1);
+  for (std::thread& each : running) each.join();
+}
+
+}  // namespace fairlead::quant

@@ -1,0 +1,196 @@
+"""Weights of quantised checkpoints as they are stored there: for files that keep them, and as floats for PyTorch.
+
+GGUF files are taken apart by Transformers; folders of other methods here, by the table METHODS.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from fairlead._core import InvalidInput, StoredMatrix, StoredRows
+from fairlead.base.errors import reworded
+from fairlead.checkpoint.source import Checkpoint, reading, weights
+
+# Types of GGUF that hold numbers as they are.
+PLAIN = ("F16", "F32", "F64", "BF16", "I8", "I16", "I32", "I64")
+INSTEAD = "Leave --weights keep (weights=) out, or store floats in blocks with --quantize (quantize=)."
+
+
+def stored_rows(checkpoint: Checkpoint) -> StoredRows:
+    """Refuses what cannot be kept without loss, before anything else is read."""
+    if checkpoint.gguf_file is None and method_of(checkpoint) is None:
+        raise InvalidInput(
+            f"[export] Expected quantised weights to keep in '{checkpoint.folder}', got floats alone. {INSTEAD}"
+        )
+    found = of_gguf(checkpoint) if checkpoint.gguf_file is not None else matrices(checkpoint)
+    return StoredRows(found, os.cpu_count() or 1)
+
+
+def of_gguf(checkpoint: Checkpoint) -> list[StoredMatrix]:
+    path = os.path.join(checkpoint.folder, checkpoint.gguf_file or "")
+    with reading(checkpoint, "quantised weights"):
+        import gguf
+
+        tensors: list[Any] = [t for t in gguf.GGUFReader(path).tensors if t.tensor_type.name not in PLAIN]
+    if not tensors:
+        raise InvalidInput(f"[export] Expected quantised weights in '{path}', got floats alone. {INSTEAD}")
+    found = []
+    for tensor in tensors:
+        columns, *others = [int(size) for size in tensor.shape]
+        kind = tensor.tensor_type.name
+        found.append(made(path, StoredMatrix.of_gguf, tensor.name, kind, math.prod(others), columns, tensor.data))
+    return found
+
+
+def made(path: str, maker: Callable[..., StoredMatrix], *arguments: Any) -> StoredMatrix:
+    try:
+        return maker(*arguments)
+    except InvalidInput as error:
+        reworded(error, str(error).replace("[keep]", "[export]") + f" The checkpoint is '{path}'.")
+        raise
+
+
+# ---- folders -----------------------------------------------------------------------------------------------
+
+Tensors = dict[str, torch.Tensor]
+
+
+def method_of(checkpoint: Checkpoint) -> str | None:
+    """The method of quantisation that the configuration of a folder names."""
+    if checkpoint.gguf_file is not None:
+        return None
+    settings = checkpoint.read_json("config.json")
+    how = settings.get("quantization_config") if isinstance(settings, dict) else None
+    return str(how.get("quant_method")) if isinstance(how, dict) else None
+
+
+def is_taken_apart(checkpoint: Checkpoint) -> bool:
+    """Whether its weights are made floats here, with no library of the method."""
+    return (method_of(checkpoint) or "") in METHODS
+
+
+def matrices(checkpoint: Checkpoint) -> list[StoredMatrix]:
+    """Read once; `checkpoint.stored` has them with the tensors that are none of theirs."""
+    if checkpoint.stored is None:
+        checkpoint.stored = read(checkpoint)
+    found: list[StoredMatrix] = checkpoint.stored[0]
+    return found
+
+
+def state_dict(checkpoint: Checkpoint) -> Tensors:
+    """What the model has as floats."""
+    found = matrices(checkpoint)
+    rest: Tensors = checkpoint.stored[1]
+    return rest | {f"{matrix.name}.weight": torch.from_numpy(matrix.values()) for matrix in found}
+
+
+def read(checkpoint: Checkpoint) -> tuple[list[StoredMatrix], Tensors]:
+    method = method_of(checkpoint) or "nothing"
+    if method not in METHODS:
+        known = ", ".join(METHODS)
+        raise InvalidInput(
+            f"[export] Expected weights quantised by {known} or in a GGUF file, got {method} in "
+            f"'{checkpoint.folder}', which cannot be kept without loss. {INSTEAD}"
+        )
+    settings = checkpoint.read_json("config.json")["quantization_config"]
+    held: Tensors = {}
+    with reading(checkpoint, "quantised weights"):
+        from safetensors import safe_open
+
+        for path in sorted(weights(checkpoint.folder)):
+            with safe_open(path, framework="pt") as file:
+                held |= {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
+    marks, take = METHODS[method]
+    modules = sorted({name.removesuffix(mark) for name in held for mark in marks if name.endswith(mark)})
+    if not modules:
+        raise InvalidInput(
+            f"[export] Expected weights quantised by {method} in '{checkpoint.folder}', got none. Check that the files "
+            "are complete."
+        )
+    found = []
+    for module in modules:
+        parts = {name.rpartition(".")[2]: name for name in held if name.rpartition(".")[0] == module}
+        tensors = {last: held.pop(name) for last, name in parts.items() if last != "bias"}
+        try:
+            found.append(made(checkpoint.folder, StoredMatrix.of_groups, module, *take(settings, tensors)))
+        except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+            raise InvalidInput(
+                f"[export] Expected {module} in '{checkpoint.folder}' as {method} stores it, got "
+                f"{type(error).__name__}: {error}. Check that the files are complete."
+            ) from error
+    return found, held
+
+
+def packed(tensor: torch.Tensor) -> Any:
+    return tensor.contiguous().view(torch.uint8).numpy()
+
+
+def scales_of(tensor: torch.Tensor) -> tuple[Any, str]:
+    name = str(tensor.dtype).removeprefix("torch.")
+    if name not in ("float16", "bfloat16", "float32"):
+        raise ValueError(f"scales in {name}")
+    return packed(tensor), name
+
+
+def gptq(settings: dict[str, Any], t: Tensors) -> tuple[Any, ...]:
+    """qweight [columns / 8, rows], qzeros [groups, rows / 8], scales [groups, rows], g_idx [columns]."""
+    bits, rows = int(settings["bits"]), t["qweight"].shape[1]
+    if bits not in (4, 8):
+        raise ValueError(f"{bits} bits, not 4 or 8")
+    columns = t["qweight"].shape[0] * 32 // bits
+    group = columns if settings["group_size"] == -1 else int(settings["group_size"])
+    order = t.get("g_idx")
+    if order is not None and not torch.equal(order, torch.arange(columns, dtype=order.dtype) // group):
+        raise ValueError("columns in the order of their importance (desc_act), whose groups are no blocks")
+    version = "v2 " if settings.get("checkpoint_format") == "gptq_v2" else ""
+    return (
+        f"GPTQ {version}{bits} bits", rows, columns, group, packed(t["qweight"]), *scales_of(t["scales"]),
+        packed(t["qzeros"]),
+    )  # fmt: skip
+
+
+def awq(settings: dict[str, Any], t: Tensors) -> tuple[Any, ...]:
+    """qweight [columns, rows / 8], qzeros [groups, rows / 8], scales [groups, rows]."""
+    bits, version = int(settings.get("bits", 4)), str(settings.get("version", "gemm")).lower()
+    if bits != 4 or version != "gemm":
+        raise ValueError(f"{bits} bits of version {version}, not 4 of gemm")
+    columns, rows = t["qweight"].shape[0], t["qweight"].shape[1] * 8
+    group = columns if settings["group_size"] == -1 else int(settings["group_size"])
+    return "AWQ", rows, columns, group, packed(t["qweight"]), *scales_of(t["scales"]), packed(t["qzeros"])
+
+
+def compressed_tensors(settings: dict[str, Any], t: Tensors) -> tuple[Any, ...]:
+    """weight_packed [rows, columns / 8] or weight [rows, columns] of int8, weight_scale [rows, groups],
+    weight_zero_point [rows / 8, groups] where there are any."""
+    kinds = list(settings["config_groups"].values())
+    how = kinds[0]["weights"]
+    bits = int(how["num_bits"])
+    if len(kinds) > 1 or how.get("type", "int") != "int" or bits not in (4, 8):
+        raise ValueError("other formats than one of 4 or 8 bits of integers")
+    whole = settings["format"] == "int-quantized"
+    if whole and (bits != 8 or "weight_zero_point" in t):
+        raise ValueError("int-quantized weights with zero points, or not of 8 bits")
+    integers = t["weight"] if whole else t["weight_packed"]
+    rows, columns = integers.shape if whole else [int(size) for size in t["weight_shape"]]
+    group = columns // t["weight_scale"].shape[-1] if t["weight_scale"].dim() > 1 else columns
+    zeros = t.get("weight_zero_point")
+    name = "compressed-tensors int8" if whole else f"compressed-tensors {bits} bits"
+    if not whole and settings["format"] != "pack-quantized":
+        raise ValueError(f"the format {settings['format']}, not pack-quantized or int-quantized")
+    return (
+        name, rows, columns, group, packed(integers), *scales_of(t["weight_scale"]),
+        None if zeros is None else packed(zeros),
+    )  # fmt: skip
+
+
+# Method -> how the tensors end that tell a module, and the arguments of StoredMatrix.of_groups after the name.
+METHODS: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any], Tensors], tuple[Any, ...]]]] = {
+    "gptq": ((".qweight",), gptq),
+    "awq": ((".qweight",), awq),
+    "compressed-tensors": ((".weight_packed", ".weight_scale"), compressed_tensors),
+}

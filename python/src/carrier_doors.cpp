@@ -1,0 +1,340 @@
+// The doors through which a number would lose its memory: int(), float(), range(), len(), math, and
+// items of lists.
+#include <cmath>
+#include <cstring>
+#include <vector>
+
+#include "carriers_impl.h"
+
+namespace fairlead::python::carriers {
+namespace {
+
+vectorcallfunc plain_int_call = nullptr;
+vectorcallfunc plain_float_call = nullptr;
+vectorcallfunc plain_range_call = nullptr;
+binaryfunc plain_list_item = nullptr;
+binaryfunc plain_tuple_item = nullptr;
+
+constexpr std::size_t kMostRangesNoted = 1 << 14;
+
+// Functions of modules that are watched, too: what they are otherwise, and what they are meanwhile.
+struct Door {
+  const char* module;
+  const char* name;
+  PyMethodDef method;
+  PyObject* dict = nullptr;
+  PyObject* plain = nullptr;
+  PyObject* watched = nullptr;
+};
+// choices[n // 16] goes by the number: one question for each that would have led elsewhere.
+void ask_place(CarryId node) {
+  constexpr std::int64_t kMostPlaces = 48;
+  const Carry& mine = sink->run().carried[node];
+  if (mine.real) return;
+  const std::int64_t place = mine.i, step = place < 0 ? -1 : 1;
+  const auto ask = [&](std::int64_t other) {
+    Carry number;
+    number.i = other;
+    add_guard(Compare::kEqual, node, add_node(number), other == place);
+  };
+  if (std::abs(place) <= kMostPlaces) {
+    for (std::int64_t k = place < 0 ? -1 : 0; k != place; k += step) ask(k);
+  }
+  ask(place);
+}
+
+template <binaryfunc* kPlain>
+PyObject* item(PyObject* self, PyObject* key) {
+  if (sink != nullptr) {
+    if (const CarryId node = carried_node(key); node != kNoCarry) {
+      ask_place(node);
+    } else if (PySlice_Check(key)) {
+      const auto* slice = reinterpret_cast<PySliceObject*>(key);
+      for (PyObject* part : {slice->start, slice->stop, slice->step}) {
+        if (const CarryId bound = carried_node(part); bound != kNoCarry) ask_which(bound);
+      }
+    }
+  }
+  return (*kPlain)(self, key);
+}
+
+void watch_items(bool on) {
+  PyList_Type.tp_as_mapping->mp_subscript = on ? item<&plain_list_item> : plain_list_item;
+  PyTuple_Type.tp_as_mapping->mp_subscript = on ? item<&plain_tuple_item> : plain_tuple_item;
+}
+// The read that a call to int(tensor) or float(tensor) made; kNoCarry where it made none.
+CarryId read_since(std::size_t ops) {
+  const Run& run = sink->run();
+  if (run.ops.size() == ops || run.ops.back().result_count != 1) return kNoCarry;
+  const Item& item = run.items[run.ops.back().results];
+  if (item.kind != ItemKind::kInt && item.kind != ItemKind::kFloat) return kNoCarry;
+  Carry node;
+  node.kind = CarryKind::kRead;
+  node.real = item.kind == ItemKind::kFloat;
+  node.a = static_cast<CarryId>(run.ops.size() - 1);
+  node.b = 0;
+  if (node.real) {
+    node.f = item.f;
+  } else {
+    node.i = item.i;
+  }
+  return add_node(node);
+}
+
+template <typename Plain>
+PyObject* watched_int(PyObject* argument, const Plain& plain) {
+  if (sink == nullptr) return plain();
+  if (is_carrier(argument)) return rounded(argument, CarryKind::kTrunc);
+  if (PyLong_Check(argument) || PyFloat_Check(argument) || !sink->is_tensor(argument)) {
+    return plain();
+  }
+  const std::size_t ops = sink->run().ops.size();
+  PyObject* made = plain();
+  if (made == nullptr || sink == nullptr) return made;
+  const CarryId read = read_since(ops);
+  if (read == kNoCarry) return made;
+  Carry node = sink->run().carried[read];
+  if (node.real) {
+    node = {};
+    node.kind = CarryKind::kTrunc;
+    node.a = read;
+  }
+  return carry(made, node);
+}
+
+template <typename Plain>
+PyObject* watched_float(PyObject* argument, const Plain& plain) {
+  if (sink == nullptr) return plain();
+  if (is_float(argument)) {
+    Py_INCREF(argument);
+    return argument;
+  }
+  if (is_int(argument)) return carry_binary(plain(), CarryKind::kToReal, argument, nullptr);
+  if (PyLong_Check(argument) || PyFloat_Check(argument) || !sink->is_tensor(argument)) {
+    return plain();
+  }
+  const std::size_t ops = sink->run().ops.size();
+  PyObject* made = plain();
+  if (made == nullptr || sink == nullptr) return made;
+  const CarryId read = read_since(ops);
+  if (read == kNoCarry) return made;
+  Carry node = sink->run().carried[read];
+  if (!node.real) {
+    node = {};
+    node.kind = CarryKind::kToReal;
+    node.a = read;
+  }
+  return carry(made, node);
+}
+
+PyObject* int_call(PyObject* type, PyObject* const* args, size_t count, PyObject* names) {
+  const auto plain = [&] { return plain_int_call(type, args, count, names); };
+  if (PyVectorcall_NARGS(count) != 1 || names != nullptr) return plain();
+  return watched_int(args[0], plain);
+}
+
+PyObject* int_new(PyTypeObject* type, PyObject* args, PyObject* names) {
+  const auto plain = [&] { return plain_int_new(type, args, names); };
+  const bool one = type == &PyLong_Type && PyTuple_GET_SIZE(args) == 1 && names == nullptr;
+  return one ? watched_int(PyTuple_GET_ITEM(args, 0), plain) : plain();
+}
+
+PyObject* float_call(PyObject* type, PyObject* const* args, size_t count, PyObject* names) {
+  const auto plain = [&] { return plain_float_call(type, args, count, names); };
+  if (PyVectorcall_NARGS(count) != 1 || names != nullptr) return plain();
+  return watched_float(args[0], plain);
+}
+
+PyObject* float_new(PyTypeObject* type, PyObject* args, PyObject* names) {
+  const auto plain = [&] { return plain_float_new(type, args, names); };
+  const bool one = type == &PyFloat_Type && PyTuple_GET_SIZE(args) == 1 && names == nullptr;
+  return one ? watched_float(PyTuple_GET_ITEM(args, 0), plain) : plain();
+}
+
+// The ranges of a run that were made of sizes, held so that none of them is another object later.
+struct MadeRange {
+  nb::object range;
+  nb::object start, stop, step;
+};
+std::vector<MadeRange>& made_ranges() {
+  static auto* list = new std::vector<MadeRange>();
+  return *list;
+}
+
+// range(n) counts in plain numbers.
+PyObject* range_call(PyObject* type, PyObject* const* args, size_t count, PyObject* names) {
+  const Py_ssize_t given = PyVectorcall_NARGS(count);
+  bool remembers = false;
+  if (sink != nullptr && sink->run().ranges.size() < kMostRangesNoted) {
+    sink->run().ranges.push_back(given == 1 ? node_of(args[0]) : kNoCarry);
+  }
+  for (Py_ssize_t k = 0; k < PyVectorcall_NARGS(count); ++k) {
+    const CarryId node = carried_node(args[k]);
+    if (node == kNoCarry) continue;
+    remembers = true;
+    note_forgotten();
+    Carry count;
+    count.i = sink->run().carried[node].i;
+    add_guard(Compare::kCount, node, add_node(count), true);
+  }
+  PyObject* made = plain_range_call(type, args, count, names);
+  constexpr std::size_t kMostRanges = 1000;
+  if (made != nullptr && remembers && given <= 3 && made_ranges().size() < kMostRanges) {
+    made_ranges().push_back({nb::borrow(made),
+                             given > 1 ? nb::borrow(args[0]) : nb::object(nb::int_(0)),
+                             nb::borrow(args[given > 1 ? 1 : 0]),
+                             given > 2 ? nb::borrow(args[2]) : nb::object(nb::int_(1))});
+  }
+  return made;
+}
+
+// max(0, (stop - start + step - 1) // step) in numbers that remember; null where it cannot be said.
+PyObject* range_length(PyObject* range) {
+  for (const MadeRange& made : made_ranges()) {
+    if (made.range.ptr() != range) continue;
+    const Py_ssize_t step = PyLong_AsSsize_t(made.step.ptr());
+    if (step < 1) return nullptr;
+    nb::object way = nb::steal(PyNumber_Subtract(made.stop.ptr(), made.start.ptr()));
+    way = nb::steal(PyNumber_Add(way.ptr(), nb::int_(step - 1).ptr()));
+    way = nb::steal(PyNumber_FloorDivide(way.ptr(), made.step.ptr()));
+    const nb::object zero = nb::int_(0);
+    if (PyObject_RichCompareBool(way.ptr(), zero.ptr(), Py_LT) == 1) return nullptr;
+    return way.release().ptr();
+  }
+  return nullptr;
+}
+
+PyObject* len(PyObject*, PyObject* object) {
+  const Py_ssize_t size = PyObject_Size(object);
+  if (size < 0) return nullptr;
+  PyObject* plain = PyLong_FromSsize_t(size);
+  if (sink != nullptr && PyRange_Check(object)) {
+    PyObject* length = range_length(object);
+    if (length == nullptr) return plain;
+    Py_DECREF(plain);
+    return length;
+  }
+  if (sink == nullptr || !sink->is_tensor(object)) return plain;
+  const CarryId node = sink->dim(object, 0);
+  return node == kNoCarry ? plain : carry(plain, sink->run().carried[node]);
+}
+
+Door* door_of(const char* name);
+extern Door doors[];
+
+// math.sqrt(n) and its kin take the number by its value.
+template <CarryKind kKind>
+PyObject* of_float(const char* name, PyObject* args) {
+  PyObject* plain = PyObject_Call(door_of(name)->plain, args, nullptr);
+  if (PyTuple_GET_SIZE(args) != 1 || carried_node(PyTuple_GET_ITEM(args, 0)) == kNoCarry) {
+    return plain;
+  }
+  return carry_binary(plain, kKind, PyTuple_GET_ITEM(args, 0), nullptr);
+}
+
+PyObject* math_sqrt(PyObject*, PyObject* args) { return of_float<CarryKind::kSqrt>("sqrt", args); }
+// floor(sqrt(n)) in doubles is exact where n has 52 bits.
+PyObject* math_isqrt(PyObject*, PyObject* args) {
+  PyObject* plain = PyObject_Call(door_of("isqrt")->plain, args, nullptr);
+  PyObject* n = PyTuple_GET_SIZE(args) == 1 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+  if (plain == nullptr || n == nullptr || carried_node(n) == kNoCarry || !PyLong_Check(n) ||
+      PyLong_AsLongLong(n) >= (std::int64_t{1} << 52)) {
+    return plain;
+  }
+  Carry root;
+  root.kind = CarryKind::kSqrt;
+  root.real = true;
+  root.a = carried_node(n);
+  root.f = std::sqrt(PyLong_AsDouble(n));
+  Carry whole;
+  whole.kind = CarryKind::kFloor;
+  whole.a = add_node(root);
+  return whole.a == kNoCarry ? plain : carry(plain, whole);
+}
+PyObject* math_log(PyObject*, PyObject* args) {
+  if (PyTuple_GET_SIZE(args) != 1) note_forgotten();  // to another base
+  return of_float<CarryKind::kLog>("log", args);
+}
+PyObject* math_log2(PyObject*, PyObject* args) { return of_float<CarryKind::kLog2>("log2", args); }
+PyObject* math_exp(PyObject*, PyObject* args) { return of_float<CarryKind::kExp>("exp", args); }
+PyObject* math_pow(PyObject*, PyObject* args) {
+  PyObject* plain = PyObject_Call(door_of("pow")->plain, args, nullptr);
+  if (plain == nullptr || PyTuple_GET_SIZE(args) != 2) return plain;
+  PyObject *base = PyTuple_GET_ITEM(args, 0), *power = PyTuple_GET_ITEM(args, 1);
+  if (!is_carrier(base) && !is_carrier(power)) return plain;
+  return carry_binary(plain, CarryKind::kPow, base, power);
+}
+// Those whose results have no expression.
+template <std::size_t kDoor>
+PyObject* math_forgetful(PyObject*, PyObject* args) {
+  note_forgotten();
+  return PyObject_Call(doors[kDoor].plain, args, nullptr);
+}
+
+Door doors[] = {
+    {"math", "gcd", {"gcd", math_forgetful<0>, METH_VARARGS, "Greatest Common Divisor."}},
+    {"math", "lcm", {"lcm", math_forgetful<1>, METH_VARARGS, "Least Common Multiple."}},
+    {"math", "log10", {"log10", math_forgetful<2>, METH_VARARGS, "Base 10 logarithm of x."}},
+    {"math", "log1p", {"log1p", math_forgetful<3>, METH_VARARGS, "Logarithm of 1 + x."}},
+    {"math", "fmod", {"fmod", math_forgetful<4>, METH_VARARGS, "Return fmod(x, y)."}},
+    {"math", "factorial", {"factorial", math_forgetful<5>, METH_VARARGS, "Find x!."}},
+    {"math", "comb", {"comb", math_forgetful<6>, METH_VARARGS, "Ways to choose k of n items."}},
+    {"math", "sin", {"sin", math_forgetful<7>, METH_VARARGS, "Return the sine of x."}},
+    {"math", "cos", {"cos", math_forgetful<8>, METH_VARARGS, "Return the cosine of x."}},
+    {"math", "tanh", {"tanh", math_forgetful<9>, METH_VARARGS, "Return the hyperbolic tangent."}},
+    {"math", "hypot", {"hypot", math_forgetful<10>, METH_VARARGS, "Euclidean distance."}},
+    {"math", "log2", {"log2", math_log2, METH_VARARGS, "Return the base 2 logarithm of x."}},
+    {"math", "exp", {"exp", math_exp, METH_VARARGS, "Return e raised to the power of x."}},
+    {"math", "pow", {"pow", math_pow, METH_VARARGS, "Return x**y."}},
+    {"builtins", "len", {"len", len, METH_O, "Return the number of items in a container."}},
+    {"math", "sqrt", {"sqrt", math_sqrt, METH_VARARGS, "Return the square root of x."}},
+    {"math", "isqrt", {"isqrt", math_isqrt, METH_VARARGS, "Return the integer square root."}},
+    {"math", "log", {"log", math_log, METH_VARARGS, "Return the logarithm of x."}},
+};
+
+Door* door_of(const char* name) {
+  for (Door& door : doors) {
+    if (std::strcmp(door.name, name) == 0) return &door;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+void forget_ranges() { made_ranges().clear(); }
+
+void watch_functions(bool on) {
+  for (const Door& door : doors) {
+    // Whoever has replaced it meanwhile keeps what they put there.
+    PyObject* current = PyDict_GetItemString(door.dict, door.name);
+    if (current == (on ? door.plain : door.watched)) {
+      PyDict_SetItemString(door.dict, door.name, on ? door.watched : door.plain);
+    }
+  }
+}
+
+void watch_doors(bool on) {
+  PyLong_Type.tp_new = on ? int_new : plain_int_new;
+  PyFloat_Type.tp_new = on ? float_new : plain_float_new;
+  if (plain_int_call != nullptr) PyLong_Type.tp_vectorcall = on ? int_call : plain_int_call;
+  if (plain_float_call != nullptr) PyFloat_Type.tp_vectorcall = on ? float_call : plain_float_call;
+  if (plain_range_call != nullptr) PyRange_Type.tp_vectorcall = on ? range_call : plain_range_call;
+  watch_items(on);
+  watch_functions(on);
+}
+
+void find_doors() {
+  plain_int_call = PyLong_Type.tp_vectorcall;
+  plain_float_call = PyFloat_Type.tp_vectorcall;
+  plain_range_call = PyRange_Type.tp_vectorcall;
+  plain_list_item = PyList_Type.tp_as_mapping->mp_subscript;
+  plain_tuple_item = PyTuple_Type.tp_as_mapping->mp_subscript;
+  for (Door& door : doors) {
+    door.dict = PyModule_GetDict(nb::module_::import_(door.module).release().ptr());
+    door.plain = PyDict_GetItemString(door.dict, door.name);
+    Py_INCREF(door.plain);
+    door.watched = PyCFunction_New(&door.method, nullptr);
+  }
+}
+
+}  // namespace fairlead::python::carriers

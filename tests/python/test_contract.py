@@ -1,0 +1,49 @@
+"""The rows of contract and result: typed, frozen, and mappings as well."""
+
+import dataclasses
+import json
+
+import pytest
+import torch
+from fairlead.base.plain_json import plain_json
+from fairlead.contract import Check, Contract, FixedDim, Symbol, Tensor
+
+import fairlead
+
+
+def test_rows_are_objects_and_mappings():
+    row = Symbol("batch", [2, 3], 1, 8, "axis 0 of x")
+    assert row.name == row["name"] == "batch"
+    assert dict(row) == {"name": "batch", "tried": [2, 3], "min": 1, "max": 8, "where": "axis 0 of x"}
+    assert row == dict(row)
+    assert row != dataclasses.replace(row, max=9)
+    assert "name" in row
+    assert "size" not in row
+    with pytest.raises(KeyError):
+        row["size"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        row.name = "other"
+    assert json.loads(plain_json(row)) == dict(row)
+
+
+def test_what_a_row_does_not_have_is_not_among_its_keys():
+    row = FixedDim("x", 1, 4, "asked for")
+    assert list(row) == ["name", "axis", "size", "reason"]
+    assert len(row) == 4
+    assert row.branches is None
+    assert row.get("branches") is None
+
+
+def test_an_export_gives_them():
+    result = fairlead.export(torch.nn.Linear(4, 2).eval(), {"input": torch.rand(3, 4)})
+    contract = result.contract
+    assert isinstance(contract, Contract)
+    assert [type(row) for row in contract.symbols] == [Symbol]
+    assert contract.inputs == [Tensor("input", "float32", [contract.symbols[0].name, "4"])]
+    assert [(row.name, row.axis, row.size) for row in contract.fixed] == [("input", 1, 4)]
+    assert result.discrepancies
+    for row in result.discrepancies:
+        assert isinstance(row, Check)
+        assert row.ok
+        assert row["scaled"] == row.scaled <= row.tolerance
+    assert {row.kind for row in result.discrepancies} >= {"example", "unseen"}

@@ -1,0 +1,307 @@
+"""Weights of quantised checkpoints that stay what they are: the file has the same numbers, bit for bit."""
+
+import collections
+import json
+
+import checkpoints
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from fairlead.checkpoint.loaded import load_model
+from fairlead.checkpoint.source import find
+from safetensors.torch import load_file, save_file
+from transformers import LlamaConfig, LlamaForCausalLM
+
+import fairlead
+from fairlead import _core
+
+gguf = pytest.importorskip("gguf")
+pytest.importorskip("accelerate")
+
+
+def stored(path):
+    """Matrices of a file by their stored integers, scales and offsets, by the definition of the operators."""
+    model = onnx.load(path)
+    tensors = {t.name: onnx.numpy_helper.to_array(t) for t in model.graph.initializer}
+    found = {}
+    for name in [name.removesuffix(".scales") for name in tensors if name.endswith(".scales")]:
+        scales = tensors[f"{name}.scales"].astype(np.float64)
+
+        def halves(packed, scales=scales):
+            return np.stack([packed & 15, packed >> 4], -1).reshape(len(scales), -1).astype(np.float64)
+
+        values = 0
+        for part, factor in ((".packed", 1), (".high", 16), (".low", 1)):
+            if f"{name}{part}" not in tensors:
+                continue
+            integers = halves(tensors[f"{name}{part}"]).reshape(*scales.shape, -1)
+            zeros = np.full(scales.shape, 8.0)
+            if f"{name}{part}.zero_points" in tensors:
+                zeros = halves(tensors[f"{name}{part}.zero_points"])[:, : scales.shape[1]]
+            values += factor * scales[..., None] * (integers - zeros[..., None])
+        if f"{name}.offsets" in tensors:
+            offsets = tensors[f"{name}.offsets"].astype(np.float64)
+            offsets = offsets if offsets.shape == scales.shape else offsets.T
+            values += offsets[..., None]
+        found[name] = values.reshape(len(scales), -1).astype(np.float32)
+    return found
+
+
+def defined(path):
+    """Rows of a GGUF file as the format's own library takes them apart."""
+    rows = collections.Counter()
+    for tensor in gguf.GGUFReader(path).tensors:
+        if tensor.tensor_type.name != "F32":
+            rows.update(rows_of(gguf.dequantize(tensor.data, tensor.tensor_type)))
+    return rows
+
+
+def rows_of(matrix):
+    """As bytes; a zero has no sign."""
+    return [row.tobytes() for row in matrix + np.float32(0)]
+
+
+def logits(path, tokens):
+    session = onnxruntime.InferenceSession(path)
+    feeds = {"input_ids": tokens.numpy(), "attention_mask": np.ones_like(tokens.numpy())}
+    for given in session.get_inputs():
+        if given.name.startswith("past"):
+            feeds[given.name] = np.zeros((1, given.shape[1], 0, given.shape[3]), np.float32)
+        elif given.name == "position_ids":
+            feeds[given.name] = np.arange(tokens.shape[1])[None]
+    return session.run(["logits"], feeds)[0]
+
+
+@pytest.mark.parametrize("kinds", [tuple(_core.stored_formats()), ("Q4_1",)], ids=["all", "Q4_1"])
+def test_every_matrix_is_what_the_checkpoint_says(kinds, tmp_path):
+    source = checkpoints.gguf(tmp_path / "tiny.gguf", kinds, tied=len(kinds) == 1)
+    model = LlamaForCausalLM.from_pretrained(tmp_path, gguf_file="tiny.gguf").eval()
+    result = fairlead.export_checkpoint(source, tmp_path / "out", weights=fairlead.Keep(), external_data="never")
+    part = result.parts["model.onnx"]
+    text = str(part.contract)
+    found = stored(part.path)
+    assert set(found) == set(part.contract.quantized.weights)
+    rows = collections.Counter(row for matrix in found.values() for row in rows_of(matrix))
+    assert rows == defined(source)
+    # In the order of the model, which is not that of the checkpoint.
+    weights = dict(model.state_dict())
+    for name, matrix in found.items():
+        if name in weights:
+            np.testing.assert_array_equal(matrix, weights[name].numpy(), err_msg=name)
+    if len(kinds) == 1:
+        assert "packed projections: 2 times" in text
+        assert "Kept from the checkpoint: 11 weights (11 in Q4_1)" in text
+    else:
+        assert part.operators["MatMulNBits"] == 15 + 8  # of 8 bits: two each
+        assert set(part.contract.quantized.weights.values()) == set(kinds)
+        assert "refused: the checkpoint holds queries, keys and values in different formats" in text
+    assert not part.contract.quantized.floats
+    assert not part.contract.quantized.unread
+    assert part.contract.quantized.likelihood.file == pytest.approx(part.contract.quantized.likelihood.floats, abs=1e-3)
+    assert part.contract.quantized.likelihood.agreement == 1
+    tokens = torch.randint(3, 300, (1, 9))
+    with torch.no_grad():
+        expected = model(tokens).logits.numpy()
+    np.testing.assert_allclose(logits(part.path, tokens), expected, atol=1e-4 * np.abs(expected).max())
+
+
+def test_rounded_activations_are_measured(tmp_path):
+    source = checkpoints.gguf(tmp_path / "tiny.gguf", ("Q4_0", "Q8_0"))
+    result = fairlead.export_checkpoint(source, tmp_path / "out", weights=fairlead.Keep(activations="int8"))
+    part = result.parts["model.onnx"]
+    assert 0 < part.contract.quantized.outputs["logits"] < 0.2
+    assert "activations are rounded to int8" in str(part.contract)
+    assert part.contract.quantized.likelihood.file == pytest.approx(part.contract.quantized.likelihood.floats, abs=0.05)
+    nodes = onnx.load(part.path, load_external_data=False).graph.node
+    levels = {a.i for n in nodes if n.op_type == "MatMulNBits" for a in n.attribute if a.name == "accuracy_level"}
+    assert levels == {4}
+
+
+def kept(source, at, **options):
+    return fairlead.export_checkpoint(source, at / "out", **({"weights": fairlead.Keep()} | options))
+
+
+def cut(at):
+    whole = checkpoints.gguf(at / "whole.gguf", ("Q4_0",)).read_bytes()
+    (at / "cut.gguf").write_bytes(whole[: len(whole) * 2 // 3])
+    return kept(at / "cut.gguf", at)
+
+
+WRONG = {
+    "floats": (
+        lambda at: kept(checkpoints.gguf(at / "a.gguf"), at), "Expected quantised weights in .*, got floats alone"
+    ),
+    "a table of levels": (
+        lambda at: kept(checkpoints.gguf(at / "a.gguf", ("Q4_0", "IQ4_NL")), at),
+        "Expected weights in Q4_0, Q4_1, .*, got IQ4_NL in output.weight, which no kernel of ONNX Runtime holds "
+        "without loss. Export it without keep, as floats or with quantize.",
+    ),
+    "cut": (cut, "Expected quantised weights in .*cut.gguf.* Check that the file is complete"),
+    "a folder": (
+        lambda at: kept(checkpoints.llama(at / "folder"), at),
+        "Expected quantised weights to keep in .*, got floats alone",
+    ),
+    "both": (lambda at: kept("a.gguf", at, quantize=fairlead.Int4()), "or quantize, got both"),
+    "halves": (lambda at: kept("a.gguf", at, dtype="float16"), "Expected dtype float32 for weights that are kept"),
+    "a word": (lambda at: kept("a.gguf", at, weights="keep"), r"Expected weights as fairlead.Keep\(...\) or None"),
+    "activations": (lambda at: fairlead.Keep("int4"), 'Expected activations "float32" or "int8"'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_what_cannot_be_kept_is_said_before_anything_is_written(wrong, tmp_path):
+    make, words = WRONG[wrong]
+    with pytest.raises(fairlead.InvalidInput, match=words):
+        make(tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+# ---- folders: written here from the published layouts ----------------------------------------------------------
+
+
+def words(integers, axis, bits=4, order=range(32)):
+    """Along an axis, 32 / bits to a word, the first one lowest."""
+    count = 32 // bits
+    last = np.moveaxis(integers.astype(np.uint32), axis, -1)
+    integers = last.reshape(*last.shape[:-1], -1, count)
+    made = sum(integers[..., place] << np.uint32(bits * k) for k, place in enumerate(list(order)[:count]))
+    return torch.from_numpy(np.ascontiguousarray(np.moveaxis(made, -1, axis)).view(np.int32))
+
+
+def group_of(shape, group, draw, bits=4):
+    """Integers [rows, columns], zero points and scales [rows, groups], and what they stand for."""
+    rows, columns = shape
+    integers = draw.integers(0, 2**bits, shape)
+    zeros = draw.integers(1, 2**bits, (rows, columns // group))
+    scales = (draw.uniform(0.5, 1.5, zeros.shape) * 0.4 / 2**bits).astype(np.float16)
+    spread = [np.repeat(each, group, 1) for each in (zeros, scales.astype(np.float32))]
+    return integers, zeros, torch.from_numpy(scales), ((integers - spread[0]) * spread[1]).astype(np.float32)
+
+
+def gptq(shape, draw, bits=4, less=1):
+    q, z, s, w = group_of(shape, 32, draw, bits)
+    order = torch.arange(shape[1], dtype=torch.int32) // 32
+    made = {"qweight": words(q.T, 0, bits), "qzeros": words(z.T - less, 1, bits), "scales": s.T.contiguous()}
+    return made | {"g_idx": order}, w
+
+
+def awq(shape, draw):
+    q, z, s, w = group_of(shape, 64, draw)
+    places = (0, 2, 4, 6, 1, 3, 5, 7)
+    return {"qweight": words(q.T, 1, 4, places), "qzeros": words(z.T, 1, 4, places), "scales": s.T.contiguous()}, w
+
+
+def pack_quantized(shape, draw):
+    q, z, s, w = group_of(shape, 32, draw)
+    made = {"weight_packed": words(q, 1), "weight_scale": s, "weight_zero_point": words(z, 0)}
+    return made | {"weight_shape": torch.tensor(shape)}, w
+
+
+def int_quantized(shape, draw):
+    q = draw.integers(-128, 128, shape).astype(np.int8)
+    s = torch.from_numpy(draw.uniform(0.5, 1.5, (shape[0], 1)) * 0.002).to(torch.bfloat16)
+    return {"weight": torch.from_numpy(q), "weight_scale": s}, q.astype(np.float32) * s.float().numpy()
+
+
+def of_tensors(form, bits, group):
+    return {
+        "quant_method": "compressed-tensors", "format": form,
+        "config_groups": {"group_0": {"weights": {"num_bits": bits, "type": "int", "group_size": group}}},
+    }  # fmt: skip
+
+
+METHODS = {
+    "GPTQ 4 bits": (gptq, {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False}),
+    "GPTQ v2 8 bits": (
+        lambda shape, draw: gptq(shape, draw, 8, 0),
+        {"quant_method": "gptq", "bits": 8, "group_size": 32, "checkpoint_format": "gptq_v2"},
+    ),
+    "AWQ": (awq, {"quant_method": "awq", "bits": 4, "group_size": 64, "version": "gemm"}),
+    "compressed-tensors 4 bits": (pack_quantized, of_tensors("pack-quantized", 4, 32)),
+    "compressed-tensors int8": (int_quantized, of_tensors("int-quantized", 8, None)),
+}
+
+
+def folder_of(at, name, without=None, **changed):
+    """A tiny Llama with its linear layers stored so, and these as floats."""
+    make, settings = METHODS[name]
+    config = LlamaConfig(
+        vocab_size=128, hidden_size=64, intermediate_size=128, num_hidden_layers=1, num_attention_heads=4,
+        num_key_value_heads=2, bos_token_id=1, eos_token_id=2, pad_token_id=0,
+    )  # fmt: skip
+    checkpoints.saved(LlamaForCausalLM(config), at)
+    checkpoints.tokenizer(at)
+    held = load_file(at / "model.safetensors")
+    draw, floats = np.random.default_rng(0), {}
+    for key in [key for key in held if key.endswith("_proj.weight")]:
+        parts, floats[key] = make(tuple(held.pop(key).shape), draw)
+        held |= {f"{key.removesuffix('weight')}{part}": tensor for part, tensor in parts.items() if part != without}
+    save_file(held, at / "model.safetensors")
+    config = json.loads((at / "config.json").read_text())
+    (at / "config.json").write_text(json.dumps(config | {"quantization_config": settings | changed}))
+    return floats
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_folders_of_other_methods_are_kept_too(name, tmp_path):
+    floats = folder_of(tmp_path / "folder", name)
+    found = find(str(tmp_path / "folder"))
+    model = load_model(found, "LlamaForCausalLM", torch.float32)
+    for key, weight in floats.items():
+        np.testing.assert_array_equal(model.state_dict()[key].numpy(), weight, err_msg=key)
+    result = kept(tmp_path / "folder", tmp_path, external_data="never")
+    part = result.parts["model.onnx"]
+    assert set(part.contract.quantized.weights.values()) == {name}
+    rows = {row for matrix in stored(part.path).values() for row in rows_of(matrix)}
+    assert rows == {row for weight in floats.values() for row in rows_of(weight)}
+
+
+FOLDERS = {
+    "a method with a table": (
+        {"quant_method": "bitsandbytes"},
+        "Expected weights quantised by gptq, awq, compressed-tensors or in a GGUF file, got bitsandbytes in .*, which "
+        "cannot be kept without loss",
+    ),
+    "columns by importance": ({"group_size": 64}, "columns in the order of their importance"),
+    "three bits": ({"bits": 3}, "3 bits, not 4 or 8"),
+    "no scales": ({"without": "scales"}, "in .* as gptq stores it, got KeyError: 'scales'"),
+    "a wrong group": ({"group_size": 16, "without": "g_idx"}, "bytes of scales for .*, got"),
+    "a group that no block divides": (
+        {"group_size": 8, "without": "g_idx"},
+        "that a block of 16 to 256 columns divides",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", FOLDERS)
+def test_folders_that_cannot_be_kept_are_refused(wrong, tmp_path):
+    changed, words = FOLDERS[wrong]
+    folder_of(tmp_path / "folder", "GPTQ 4 bits", **changed)
+    with pytest.raises(fairlead.InvalidInput, match=words):
+        kept(tmp_path / "folder", tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            ["torch.nn:ReLU", "m.onnx", "--inputs", "3x4", "--weights", "keep"],
+            "Expected a checkpoint with --weights keep",
+        ),
+        (["a.gguf", "out", "--activations", "int8"], "Expected a GGUF file, got 'a.gguf', which does not exist"),
+        (["FLOATS", "out", "--activations", "int8"], "Expected --quantize with --activations, got none"),
+        (["FLOATS", "out", "--cache", "shared"], "Expected --for onnxruntime with --cache shared, got a portable file"),
+        (["FLOATS", "out", "--weights", "keep"], "Expected quantised weights to keep in"),
+    ],
+)
+def test_the_command_line_says_what_does_not_go_together(given, words, run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    if "FLOATS" in given:
+        checkpoints.llama(tmp_path / "FLOATS")
+    code, _, err = run("export", *given, "--quiet", "--no-report")
+    assert code == 2
+    assert words in err
+    assert not (tmp_path / "out").exists()

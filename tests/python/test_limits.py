@@ -1,0 +1,98 @@
+"""Limits of what a stranger's file may take: memory, time, entries of an archive that share their bytes."""
+
+import resource
+import time
+
+import checkpoints
+import hostile_wholes
+import pytest
+import torch
+from fairlead.checkpoint.source import find
+from fairlead.cli.memory import bounded_by, is_too_much
+from fairlead.verify.patience import TookTooLong, at_most
+from hostile_files import FILES
+
+import fairlead
+
+
+@pytest.fixture
+def own_memory(tmp_path, monkeypatch):
+    monkeypatch.setenv("FAIRLEAD_MEMORY", "1")
+    file = tmp_path / "file"
+    file.write_bytes(b"x")
+    return str(file)
+
+
+def test_memory_of_a_command_is_bounded(own_memory):
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with bounded_by(own_memory):
+        torch.zeros(1 << 20)
+        with pytest.raises(RuntimeError) as error:
+            torch.zeros(1 << 30)
+        assert is_too_much(error.value)
+        with pytest.raises(MemoryError):
+            bytearray(3 << 30)
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+def test_nothing_is_bounded_without_a_file(own_memory, monkeypatch):
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    with bounded_by("model.py:make"):
+        assert resource.getrlimit(resource.RLIMIT_DATA) == before
+    monkeypatch.setenv("FAIRLEAD_MEMORY", "0")
+    with bounded_by(own_memory):
+        assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+def test_what_takes_too_long_ends():
+    def runs_on():
+        while True:
+            pass
+
+    start = time.monotonic()
+    with pytest.raises(TookTooLong), at_most(0.2):
+        runs_on()
+    assert time.monotonic() - start < 20
+    for _ in range(200):  # ends as the time does: the exception comes within, or not at all
+        try:
+            with at_most(0.001):
+                time.sleep(0.001)
+        except TookTooLong:
+            pass
+    time.sleep(0.05)
+    with at_most(None):
+        pass
+
+
+def test_a_program_without_an_end(tmp_path):
+    path = hostile_wholes.endless(tmp_path, "le")
+    with pytest.raises(fairlead.InvalidInput, match=r"within 5 s, got one that takes longer, or has no end\. Pass"):
+        fairlead.export(path, tmp_path / "x.onnx")
+    assert [p.name for p in tmp_path.iterdir()] == ["x.pt2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("zip: two of model.json, the first is empty", "two entries 'mlp/models/model.json'"),
+        ("zip: every entry twice", "two entries"),
+        ("zip: an entry within another", "entries that overlap"),
+        ("zip: weights where the program is", "has another name in front of its bytes"),
+        ("zip: an entry of another size", "has two sizes"),
+        ("pt2: full of 2 to the 62", "tensors of at most 288230376151711744 elements, got more"),
+        ("pt2: an input of 131072 by 131072", "at most 268,435,456 elements, got 17,179,869,184"),
+    ],
+)
+def test_an_archive_is_refused(name, words, tmp_path):
+    path = FILES[name](tmp_path)
+    with pytest.raises(fairlead.FairleadError, match=words):
+        fairlead.export(path, tmp_path / "x.onnx")
+    assert [p.name for p in tmp_path.iterdir()] == ["x.pt2"]
+
+
+def test_an_adapter_is_no_model(tmp_path):
+    folder = checkpoints.bert(tmp_path / "source")
+    assert find(str(folder)) is not None
+    (tmp_path / "source" / "adapter_config.json").write_text("{}")
+    with pytest.raises(fairlead.InvalidInput, match=r"got an adapter \(adapter_config\.json\)\. Merge it"):
+        find(str(folder))
