@@ -46,6 +46,7 @@ enum class Trait : std::uint32_t {
   kPointwise = 1u << 13,    // its results are as large as its arguments broadcast together
   kKeepsAlike = 1u << 14,   // hands on its first tensor where its result has the sizes of that
   kKeepsAtZero = 1u << 15,  // the same where all of its integers are 0, too: a padding by nothing
+  kUnset = 1u << 16,        // gives memory as it was found
 };
 
 // What a control-flow operator has.

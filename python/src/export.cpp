@@ -267,13 +267,15 @@ std::unique_ptr<ProgramHandle> observing(const ProgramHandle& h,
   return made;
 }
 
-// (number, operator, module, source) of the nodes that make one tensor each.
+// (number, operator, module, source) of the nodes that make one tensor each, whose contents anyone
+// can know.
 nb::list program_nodes(const ProgramHandle& h) {
   nb::list rows;
   const std::vector<Node>& nodes = h.program.graph.nodes;
   for (std::size_t k = 0; k < nodes.size(); ++k) {
     const Node& node = nodes[k];
     if (node.outputs.empty() || node.outputs[0] == kNoValue || !node.bodies.empty()) continue;
+    if (node.op.has(Trait::kUnset)) continue;
     rows.append(
         nb::make_tuple(k, node.op.str(), std::string(node.module), std::string(node.source)));
   }

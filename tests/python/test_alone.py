@@ -131,8 +131,8 @@ for moment in range({moments}):
         os.kill(os.getpid(), number)
         came.set()
     sender = threading.Thread(target=send)
-    sender.start()
     try:
+        sender.start()
         try:
             fairlead.export(model, (x,), "x.onnx")
             counts["done"] += 1
@@ -141,7 +141,7 @@ for moment in range({moments}):
         came.wait()
         sender.join()
         time.sleep(0.001)
-    except error:  # it came after the export
+    except error:  # it came before the export, or after it
         pass
     now = everything(model)
     changed = sorted(key for key in before if now[key] != before[key])

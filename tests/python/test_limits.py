@@ -1,6 +1,8 @@
 """Limits of what a stranger's file may take: memory, time, entries of an archive that share their bytes."""
 
 import resource
+import subprocess
+import sys
 import time
 
 import checkpoints
@@ -62,6 +64,29 @@ def test_what_takes_too_long_ends():
     time.sleep(0.05)
     with at_most(None):
         pass
+
+
+TRACED = """
+import sys, time
+from fairlead.verify.patience import TookTooLong, at_most
+for seconds in (60, *[0.001] * 50):
+    try:
+        with at_most(seconds):
+            time.sleep(0.001)
+    except TookTooLong:
+        pass
+def line(frame, event, what):
+    return line
+sys.settrace(line)
+sum(n for n in range(9))
+print("ended")
+"""
+
+
+def test_a_limit_of_time_leaves_nothing_behind():
+    """An exception that was asked for and taken back stops whoever traces in Python 3.11: a debugger, coverage."""
+    done = subprocess.run([sys.executable, "-c", TRACED], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "ended\n", done.stderr
 
 
 def test_a_program_without_an_end(tmp_path):

@@ -316,8 +316,18 @@ void antialiased(Lowering& b, bool cubic, Scales scales) {
     const Val across = filter_matrix(b, axes[1], align_corners, cubic, d);
     x = b.op("MatMul", {x, b.transpose(across, {1, 0})});
   }
-  if (axes[0].factor != 1)
-    x = b.op("MatMul", {filter_matrix(b, axes[0], align_corners, cubic, d), x});
+  if (axes[0].factor != 1) {
+    Val down = filter_matrix(b, axes[0], align_corners, cubic, d);
+    // PyTorch steps through the rows by the strides of the columns: of a result of one column every
+    // row is its first.
+    const Expr width = axes[1].out;
+    if (!is_const(width) || width->value == 1) {
+      const Val single = b.op("Equal", {b.size_scalar(width), b.size_scalar(b.expr(1))});
+      const Val first = b.slice(down, 0, b.ints({0}), b.ints({1}));
+      down = b.op("Where", {single, first, down});
+    }
+    x = b.op("MatMul", {down, x});
+  }
   b.result(x);
 }
 void lower_bilinear_aa(Lowering& b) { antialiased(b, false, {3, false}); }

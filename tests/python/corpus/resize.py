@@ -88,6 +88,14 @@ CASES = [
         *resize("bilinear", *IMAGE, size=(13, 4), antialias=True),
         "one larger",
     ),
+    # Of a result of one column PyTorch gives the first row for every row.
+    Case("aten._upsample_bilinear2d_aa.default", *resize("bilinear", *IMAGE, size=(13, 1), antialias=True), "column"),
+    Case(
+        "aten._upsample_bilinear2d_aa.default",
+        lambda x, y: F.interpolate(x, size=y.shape, mode="bilinear", antialias=True),
+        lambda: (torch.randn(*IMAGE), torch.randn(3, 1)),
+        "down to a column",
+    ),
     Case(
         "aten._upsample_bilinear2d_aa.default",
         *resize("bilinear", *IMAGE, size=(3, 4), antialias=True, align_corners=True),
