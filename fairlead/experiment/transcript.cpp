@@ -3,8 +3,10 @@
 
 #include <simdjson.h>
 
+#include <cmath>
 #include <concepts>
 #include <cstdio>
+#include <cstdlib>
 #include <type_traits>
 
 #include "fairlead/base/error.h"
@@ -40,6 +42,17 @@ void write(std::string& out, bool value) { out += value ? "true" : "false"; }
 template <std::integral T>
 void write(std::string& out, T value) {
   out += std::to_string(value);
+}
+
+// JSON has no infinity, and no NaN: these are texts.
+void write(std::string& out, double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.17g", value);
+  if (std::isfinite(value)) {
+    out += text;
+  } else {
+    write(out, std::string(text));
+  }
 }
 
 template <typename E>
@@ -127,6 +140,15 @@ void read(const Json& json, T& value) {
     value = static_cast<T>(get<std::uint64_t>(json, "number"));
   } else {
     value = static_cast<T>(get<std::int64_t>(json, "number"));
+  }
+}
+
+void read(const Json& json, double& value) {
+  std::string_view text;
+  if (json.get(text) == simdjson::SUCCESS) {
+    value = std::strtod(std::string(text).c_str(), nullptr);
+  } else {
+    value = get<double>(json, "number");
   }
 }
 
