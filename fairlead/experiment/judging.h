@@ -58,6 +58,8 @@ struct Unlooked {
 class Judge {
  public:
   Judge(Asking& asking, Ledger& ledger) : asking_(asking), ledger_(ledger) {}
+  Judge(const Judge&) = delete;
+  Judge& operator=(const Judge&) = delete;
 
   // From now on, checks are of another file: what was said of the last one is not of this.
   void begin_file() { ++file_; }

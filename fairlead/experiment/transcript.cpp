@@ -3,6 +3,7 @@
 
 #include <simdjson.h>
 
+#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <cstdio>
@@ -44,14 +45,15 @@ void write(std::string& out, T value) {
   out += std::to_string(value);
 }
 
-// JSON has no infinity, and no NaN: these are texts.
+// In the fewest digits that are read back as the same. JSON has no infinity, and no NaN: these are
+// texts.
 void write(std::string& out, double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.17g", value);
+  char digits[32];
+  const std::string text(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
   if (std::isfinite(value)) {
     out += text;
   } else {
-    write(out, std::string(text));
+    write(out, text);
   }
 }
 
@@ -212,6 +214,14 @@ Answer answer_named(std::string_view name, const Json& json) {
   }
 }
 
+// As simdjson writes it, which has ways of its own to write numbers.
+std::string minified(const Fact& fact) {
+  std::string text;
+  write(text, fact);
+  simdjson::dom::parser parser;
+  return simdjson::minify(parser.parse(text).value());
+}
+
 Json at(const Json& json, const char* key) {
   Json found;
   if (json[key].get(found) != simdjson::SUCCESS) not_one(std::string("none of '") + key + "'");
@@ -284,7 +294,7 @@ std::string replay(std::string_view transcript) {
   const std::vector<Fact>& facts = experiment.ledger();
   for (const Json item : get<simdjson::dom::array>(at(json, "ledger"), "ledger")) {
     std::string fact;
-    if (number < facts.size()) write(fact, facts[number]);
+    if (number < facts.size()) fact = minified(facts[number]);
     const std::string was = simdjson::minify(item);
     if (fact != was) return "fact " + std::to_string(number) + " was " + was + ", and is " + fact;
     ++number;
