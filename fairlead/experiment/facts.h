@@ -2,7 +2,8 @@
 // (a program, a dimension), what (kind, size) and why (a code with evidence); sentences are made of
 // it when it is printed (describe.h).
 //
-// Every fact strictly narrows a place, or a program, or closes one. So an experiment ends.
+// Every fact strictly narrows a place, or a program, or closes one. So an experiment ends. What the
+// checks of a file do not prove (kUnproven) stands there too, and is no reason to try again.
 #pragma once
 
 #include <compare>

@@ -53,6 +53,11 @@ bool is_measured(const Checked& checked) {
          std::isfinite(checked.abs);
 }
 
+// Whether the model is recorded for it, which may be refused.
+bool records(Look::What what) {
+  return what == Look::What::kOperators || what == Look::What::kOutside;
+}
+
 // Whether eager itself moves as far; NaN is no answer.
 bool moves_as_far(const Checked& checked, const Looked& looked) {
   return looked.known && checked.abs <= kSample * looked.moved;
@@ -299,8 +304,12 @@ Task<Looked> Judge::look(Look::What what, Check at, std::string output) {
   look.at = std::move(at);
   look.output = std::move(output);
   Looked looked = co_await asking_.ask<Looked>(std::move(look));
-  if (looked.problem.number >= 0) throw Unlooked{looked.problem};
-  co_return looked;
+  if (looked.problem.number < 0) co_return looked;
+  if (records(what)) throw Unlooked{looked.problem};
+  // Of what eager alone could not tell nothing is known, which excuses nothing.
+  Looked nothing;
+  nothing.known = false;
+  co_return nothing;
 }
 
 // What the model executes there is looked at once.

@@ -50,7 +50,7 @@ struct CheckedRows {
   bool changes = false;  // a call changes the model
 };
 
-// Thrown where a fact cannot be looked at, for an error that the driver keeps.
+// Thrown where the model cannot be recorded, for an error that the driver keeps.
 struct Unlooked {
   Problem problem;
 };

@@ -25,10 +25,13 @@ Task<void> ProgramChecks::all() {
     co_return;
   }
   Failed failed;
-  if (failing->verdict == Verdict::kUnable) {
-    failed.problem = failing->checked.problem.number;
-  } else {
-    failed.finding = co_await judge_.finding(*failing);  // nothing is recorded: it can be looked at
+  failed.problem = failing->checked.problem.number;
+  if (failing->verdict == Verdict::kDiffers) {
+    try {
+      failed.finding = co_await judge_.finding(*failing);
+    } catch (const Unlooked& unlooked) {
+      failed.problem = unlooked.problem.number;
+    }
   }
   asking_.step_ = std::move(failed);
 }

@@ -450,6 +450,13 @@ TEST_CASE("an error that the driver kept while it looked is the answer") {
   Check check;
   check.kind = Kind::kSizes;
   CHECK(!bench.drive(bench.judge.parts(check)));
+  // Of what eager alone could not tell nothing is known, which excuses nothing.
+  Checked close = differing();
+  close.abs = 0.008;
+  bench.measures = [&](const Check&) { return close; };
+  CHECK(bench.drive(bench.judge.differs(check)));
+  bench.drive(bench.judge.look_at_state(0));
+  CHECK(bench.ledger.facts().empty());
 }
 
 TEST_CASE("a model that remembers a call is an assumption") {
