@@ -43,6 +43,7 @@ ROWS = (
     "python: list of every third", "buckets: halved where long", "dims: padding within bounds",
     "equal sizes: of one: example of one", "shapes: meshgrid", "writes: swap halves", "reads: read equal to a size",
     "reads: top k of a count", "branches by value: if a length is even", "masks: last token", "outside: numpy sort",
+    "odd numbers: cdist", "state: list that grows",
 )  # fmt: skip
 
 
@@ -63,6 +64,36 @@ class Refuses(torch.nn.Module):
         raise ValueError("not today")
 
 
+class Squares(torch.nn.Module):
+    """Sums of integers beyond what double holds."""
+
+    def forward(self, x):
+        return (x * x).sum(1)
+
+
+class Best(torch.nn.Module):
+    """Which of several equal places is found, nobody says."""
+
+    def forward(self, x):
+        return x.topk(3, 1).indices
+
+
+class Median(torch.nn.Module):
+    """That of nothing is NaN, and nothing to compute with."""
+
+    def forward(self, x, mask):
+        return x[mask].median()
+
+
+class Unmasked(torch.nn.Module):
+    """Leaves a mask out, but not while it is traced."""
+
+    def forward(self, x, mask):
+        if not torch.compiler.is_compiling() and not bool(mask.numpy().any()):
+            return x * 2
+        return x * mask + 1
+
+
 class Counter(torch.nn.Module):
     calls = 0
 
@@ -75,6 +106,7 @@ def given(name: str, model: torch.nn.Module, inputs, **options):
     return name, lambda: (model.eval(), inputs, options)
 
 
+IDS = torch.tensor([[3, 5, 7], [2, 9, 4]])
 BATCH = torch.export.Dim("batch", max=64)
 OWN = (
     given("bounds of a batch", Above(), (torch.rand(3, 4),), dynamic_shapes=({0: BATCH},)),
@@ -86,6 +118,10 @@ OWN = (
     given("rows in pairs", Rows(), (torch.rand(6, 4),)),
     given("pairs asked to be free", Rows(), (torch.rand(6, 4),), dynamic_shapes=({0: "rows"},)),
     given("refused", Refuses(), (torch.rand(3, 4),)),
+    given("excused, beyond double", Squares(), (IDS * 3000001,)),
+    given("excused, a tie", Best(), (torch.rand(3, 8),)),
+    given("excused, nothing selected", Median(), (torch.rand(3, 8), torch.ones(3, 8, dtype=torch.bool))),
+    given("excused, while it is traced", Unmasked(), (IDS, torch.ones(2, 3, dtype=torch.bool))),
     given("counts its calls", Counter(), (torch.rand(3, 4),)),
     given("not verified", Above(), (torch.rand(3, 4),), verify=False),
 )

@@ -208,16 +208,14 @@ std::optional<Check> CheckPlan::next(double seconds) {
   }
 }
 
-void CheckPlan::told(const Check& check, const Checked& checked) {
-  using Verdict = Checked::Verdict;
-  const bool compared = checked.verdict == Verdict::kRight ||
-                        checked.verdict == Verdict::kExcused ||
-                        checked.verdict == Verdict::kDiffers;
+void CheckPlan::told(const Check& check, Verdict verdict, int parts_of_values) {
+  const bool compared =
+      verdict == Verdict::kRight || verdict == Verdict::kExcused || verdict == Verdict::kDiffers;
   if (check.kind == Check::Kind::kSizes && !check.far && compared) ++near_;
-  if (checked.verdict != Verdict::kRefused) return;
+  if (verdict != Verdict::kRefused) return;
   std::vector<Check> parts;
   if (check.kind == Check::Kind::kValues && check.part < 0) {
-    for (int part = 0; part < checked.parts; ++part) {
+    for (int part = 0; part < parts_of_values; ++part) {
       parts.push_back(check);
       parts.back().part = part;
     }

@@ -50,14 +50,25 @@ struct CheckRequest {
   std::vector<std::int64_t> made_at;
 };
 
+// What a check came to, when everything was looked at (judging.h).
+enum class Verdict : std::uint8_t {
+  kRight,
+  kRefused,  // eager itself does not accept it
+  kStopped,  // the file does not, and says so
+  kExcused,  // they differ for a reason that proves nothing
+  kDiffers,
+  kUnable,  // nothing can be checked
+  kAbsent,  // there is no such call
+};
+
 class CheckPlan {
  public:
   CheckPlan(const ProbeResult& probed, CheckRequest request);
 
   // The next call; none where all are done. seconds: since the first.
   [[nodiscard]] std::optional<Check> next(double seconds);
-  // What came of it: what eager refuses is tried in parts.
-  void told(const Check& check, const Checked& checked);
+  // What came of it: what eager refuses is tried in parts (Checked::parts).
+  void told(const Check& check, Verdict verdict, int parts);
 
  private:
   [[nodiscard]] std::vector<std::vector<std::int64_t>> far_candidates() const;

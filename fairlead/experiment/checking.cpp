@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "fairlead/experiment/check_plan.h"
+#include "fairlead/experiment/describe.h"
 #include "fairlead/experiment/lab.h"
 
 namespace fairlead {
@@ -9,10 +10,10 @@ namespace fairlead {
 Task<std::optional<Trouble>> Lab::verify(Row& row, const Emitted& file) {
   CheckRequest request;
   request.calls = row.id == 0 ? static_cast<int>(request_.calls.size()) : 1;
-  request.effort = effort_for(
-      {request_.weight_bytes, row.built.operators,
-       static_cast<std::int64_t>(request_.leaves.size()), !row.built.fitted, elements(row.example)},
-      row.id > 0);
+  const Cost cost{request_.weight_bytes, row.built.operators,
+                  static_cast<std::int64_t>(request_.leaves.size()), !row.built.fitted,
+                  elements(row.example)};
+  request.effort = effort_for(cost, row.id > 0);
   const std::optional<Setting> example = setting_of(*row.probed, row.example);
   if (example) request.example = *example;
   request.closely = row.untold;
@@ -21,25 +22,24 @@ Task<std::optional<Trouble>> Lab::verify(Row& row, const Emitted& file) {
   }
   for (const auto& [name, most] : file.largest) request.largest[name] = most;
   CheckPlan plan(*row.probed, std::move(request));
-  const double start = clock_;
-  for (;;) {
-    std::optional<Check> check = plan.next(clock_ - start);
-    if (!check) co_return std::nullopt;
-    check->program = row.id;
-    const Checked checked = co_await ask<Checked>(*check);
-    plan.told(*check, checked);
-    if (!checked.fails()) continue;
-    bool fusions = !file.fused.empty();
-    if (fusions) fusions = co_await leaves_out(*check, checked, file.fused);
-    if (fusions) {
-      Trouble unfused;
-      unfused.program = row.id;
-      unfused.unfused = true;
-      co_return unfused;
-    }
-    Trouble trouble = co_await trouble_of(row, *check, checked);
-    co_return trouble;
+  const std::optional<Judged> failing = co_await judge_.first_failing(plan, row.id, row.checks);
+  if (!failing) {
+    // A large model is called twice only where it changes itself.
+    const bool looks = row.id == 0 && !row.checks.draws && (row.checks.changes || is_small(cost));
+    if (looks) co_await judge_.look_at_state(row.id);
+    co_return std::nullopt;
   }
+  Trouble trouble = co_await trouble_of(row, *failing);
+  bool fusions = !file.fused.empty();
+  if (fusions) fusions = co_await leaves_out(failing->check, trouble, file.fused);
+  if (fusions) {
+    Trouble unfused;
+    unfused.program = row.id;
+    unfused.unfused = true;
+    co_return unfused;
+  }
+  co_await blame(row, *failing, trouble);
+  co_return trouble;
 }
 
 // The file without these fusions, beside those that are known to be wrong.
@@ -53,14 +53,15 @@ Task<Emitted> Lab::emit(std::vector<std::string> without) {
   });
   emit.without = unfused_;
   for (std::string& kind : without) emit.without.emplace_back(std::move(kind), "");
+  judge_.begin_file();
   return ask<Emitted>(std::move(emit));
 }
 
 Task<bool> Lab::is_right_without(Check check, std::vector<std::string> kinds) {
   const Emitted file = co_await emit(std::move(kinds));
   if (file.problem.number >= 0) co_return false;
-  const Checked checked = co_await ask<Checked>(std::move(check));
-  co_return !checked.fails();
+  const Judged judged = co_await judge_.judge(std::move(check));
+  co_return !judged.fails();
 }
 
 // The fewest of the suspects without which the check is right, by halves; `gone` are left out.
@@ -86,50 +87,70 @@ Task<std::vector<std::string>> Lab::to_blame(Check check, std::vector<std::strin
 }
 
 // Whether it is fusions that make a check fail: then the file is made without those.
-Task<bool> Lab::leaves_out(Check check, Checked checked, std::vector<std::string> suspects) {
+Task<bool> Lab::leaves_out(Check check, Trouble trouble, std::vector<std::string> suspects) {
   const bool theirs = co_await is_right_without(check, suspects);
   if (!theirs) {
     (void)co_await emit({});  // what is asked next is about the file as it was
     co_return false;
   }
-  const bool runs = checked.verdict == Checked::Verdict::kDiffers;
+  const bool runs = trouble.finding.number >= 0;
   const std::vector<std::string> found = co_await to_blame(check, std::move(suspects), {});
   for (const std::string& kind : found) {
-    unfused_.emplace_back(kind, runs ? "with it the file differs from eager at " + checked.at
-                                     : "with it the file does not load");
+    unfused_.emplace_back(kind,
+                          runs ? "with it the file differs from eager at " + trouble.evidence.at
+                               : "with it the file does not load");
     Fact fact;
     fact.kind = FactKind::kUnfused;
     fact.evidence.why = runs ? Why::kDiffers : Why::kFailed;
     fact.evidence.key = kind;
-    fact.evidence.at = checked.at;
-    fact.evidence.text = checked.problem.cause;
+    fact.evidence.at = trouble.evidence.at;
+    fact.evidence.text = trouble.evidence.text;
     (void)ledger_.add(std::move(fact));
   }
   co_return true;
 }
 
-Task<Trouble> Lab::trouble_of(Row& row, Check check, Checked checked) {
+// What a check that fails comes from.
+Task<Trouble> Lab::trouble_of(Row& row, Judged judged) {
   Trouble trouble;
   trouble.program = row.id;
-  trouble.problem = checked.problem;
-  trouble.code = checked.problem.code;
-  trouble.evidence.why = checked.parted ? Why::kBranches : Why::kDiffers;
-  trouble.evidence.before = checked.before;
-  trouble.evidence.now = checked.now;
-  trouble.evidence.at = checked.at;
-  trouble.evidence.text = checked.problem.cause;
-  trouble.guarded = checked.guarded;
-  if (checked.verdict == Checked::Verdict::kUnable) {
+  trouble.guarded = judged.checked.guarded;
+  if (judged.verdict == Verdict::kDiffers) {
+    try {
+      trouble.finding = co_await judge_.finding(judged);
+    } catch (const Unlooked& unlooked) {
+      judged.verdict = Verdict::kUnable;
+      judged.checked.problem = unlooked.problem;
+    }
+  }
+  if (judged.verdict == Verdict::kUnable) {
+    trouble.problem = judged.checked.problem;
+    trouble.code = trouble.problem.code;
     trouble.evidence.why = Why::kFailed;
+    trouble.evidence.text = trouble.problem.cause;
     co_return trouble;
   }
+  trouble.code = trouble.finding.code;
+  trouble.evidence.why = trouble.finding.why;
+  trouble.evidence.before = trouble.finding.before;
+  trouble.evidence.now = trouble.finding.now;
+  trouble.evidence.at = trouble.finding.at;
+  trouble.evidence.text = cause_of(trouble.finding);
+  co_return trouble;
+}
+
+// Whose fault it is: of which sizes, where it was sizes that were made up.
+Task<void> Lab::blame(Row& row, const Judged& judged, Trouble& trouble) {
+  if (trouble.problem.number >= 0) co_return;  // nothing was compared
+  const Check& check = judged.check;
+  const bool parted = trouble.finding.why == Why::kBranches;
   if (check.kind == Check::Kind::kValues) {
-    if (!checked.parted) trouble.other_values = checked.number;
-    co_return trouble;
+    if (!parted) trouble.other_values = judged.checked.number;
+    co_return;
   }
   trouble.far = check.far;
-  trouble.at_example =
-      row.id == 0 && check.kind == Check::Kind::kCall && check.number == 0 && checked.computed;
+  trouble.at_example = row.id == 0 && check.kind == Check::Kind::kCall && check.number == 0 &&
+                       judged.checked.outcome != Checked::Outcome::kFailed;
   const ProbeResult& probed = *row.probed;
   if (check.kind == Check::Kind::kSizes) {
     trouble.values = check.values;
@@ -140,7 +161,7 @@ Task<Trouble> Lab::trouble_of(Row& row, Check check, Checked checked) {
     const std::optional<Setting> setting = setting_of(probed, sizes);
     if (setting) trouble.values = *setting;
   }
-  trouble.blamed = co_await blamed(row, trouble.values, checked.parted);
+  trouble.blamed = co_await blamed(row, trouble.values, parted);
   bool smallest = true;
   for (std::size_t k = 0; k < trouble.values.size(); ++k) {
     const std::int64_t least = std::max<std::int64_t>(1, probed.symbols[k].min);
@@ -151,7 +172,6 @@ Task<Trouble> Lab::trouble_of(Row& row, Check check, Checked checked) {
                        return trouble.values[k] < probed.symbols[k].tried.front();
                      });
   trouble.smallest = check.kind == Check::Kind::kSizes && (smallest || below);
-  co_return trouble;
 }
 
 // The symbols that fail alone at these sizes; else those without which the others do not.
@@ -165,10 +185,12 @@ Task<std::vector<std::size_t>> Lab::blamed(Row& row, Setting values, bool operat
       check.kind = Check::Kind::kSizes;
       check.values = turn == 0 ? changed(base, k, values[k]) : changed(values, k, base[k]);
       check.seed = 1;
-      check.blame = true;
-      check.operators = operators;
-      const Checked checked = co_await ask<Checked>(check);
-      const bool fails = checked.verdict == Checked::Verdict::kDiffers;
+      bool fails = false;
+      if (operators) {
+        fails = co_await judge_.parts(check);
+      } else {
+        fails = co_await judge_.differs(check);
+      }
       if (turn == 0 && fails) alone.push_back(k);
       if (turn == 1 && !fails) needed.push_back(k);
     }

@@ -14,6 +14,21 @@ Value at_or(const Map& map, const Place& place, Value otherwise) {
   return it == map.end() ? otherwise : it->second;
 }
 
+// Whether the one says what the other does: some are said once of a file, or of a program.
+bool same_reserve(const Fact& a, const Fact& b) {
+  if (a.kind != b.kind || a.size != b.size || a.evidence.why != b.evidence.why) return false;
+  switch (a.evidence.why) {
+    case Why::kOverflows:
+      return a.evidence.key == b.evidence.key;
+    case Why::kIntegers:
+      return a.of == b.of;
+    case Why::kPackage:
+      return a.evidence.source == b.evidence.source;
+    default:
+      return a == b;
+  }
+}
+
 }  // namespace
 
 bool Ledger::narrows(const Fact& fact) const {
@@ -45,6 +60,9 @@ bool Ledger::narrows(const Fact& fact) const {
                    old.setting == fact.setting && old.evidence.key == fact.evidence.key &&
                    old.evidence.symbol == fact.evidence.symbol;
           });
+    case FactKind::kUnproven:
+      return std::none_of(facts_.begin(), facts_.end(),
+                          [&](const Fact& old) { return same_reserve(old, fact); });
   }
   return false;
 }
@@ -72,6 +90,7 @@ bool Ledger::add(Fact fact) {
     default:
       break;
   }
+  if (fact.kind != FactKind::kUnproven) ++narrowed_;
   facts_.push_back(std::move(fact));
   return true;
 }

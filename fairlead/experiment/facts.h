@@ -2,7 +2,8 @@
 // (a program, a dimension), what (kind, size) and why (a code with evidence); sentences are made of
 // it when it is printed (describe.h).
 //
-// Every fact strictly narrows a place, or a program, or closes one. So an experiment ends.
+// Every fact strictly narrows a place, or a program, or closes one. So an experiment ends. What the
+// checks of a file do not prove (kUnproven) stands there too, and is no reason to try again.
 #pragma once
 
 #include <compare>
@@ -41,6 +42,17 @@ enum class Why : std::uint8_t {
   kConstant,     // the file can only hold it as a constant: `text`
   kUnchosen,     // no question tells it from the program beside it
   kForgets,      // with sizes that remember, the model computes something else
+  kOutside,      // something that no operator made follows the values
+  kUnsteady,     // eager differs from itself: `text`
+  // Why a check that differs proves nothing, or less:
+  kOverflows,  // integers go beyond what double holds
+  kRounds,     // eager itself `moves` as far where its inputs are rounded otherwise
+  kJumps,      // the same where they are moved by a step: a tie, a threshold
+  kNothing,    // nothing is selected, and there is nothing to compute with: `text`
+  kTraced,     // the file has what the model computes where it is told that it is traced
+  kIntegers,   // other integers than the example's stop the file: `text`
+  kPackage,    // values lead elsewhere in the code of a package: `source`
+  kRemembers,  // a call changes what the next one computes: `text`
 };
 
 // The sizes that a further program is for, seen from the one that it parts from.
@@ -62,6 +74,8 @@ struct Evidence {
   std::string key;     // a question: "n > 64"
   std::string source;  // the line that asks it
   std::string symbol;
+  double differs = 0;  // file and eager
+  double moves = 0;    // eager itself
   friend bool operator==(const Evidence&, const Evidence&) = default;
 };
 
@@ -79,6 +93,9 @@ enum class FactKind : std::uint8_t {
   kPlain,     // the model is not told that it is traced
   kForgets,   // it is recorded with plain integers: nothing holds of it that was known before
   kUnfused,   // the file has no fusion of this kind, which made it differ
+  // What a check does not prove of the file, and why; size: which file. It narrows what is known,
+  // and nothing that is tried again.
+  kUnproven,
 };
 
 constexpr std::size_t kNowhere = SIZE_MAX;
@@ -116,12 +133,15 @@ class Ledger {
     return limits_.contains(program) && !closed_.contains(program);
   }
   [[nodiscard]] std::size_t since() const { return since_; }
+  // How many facts ask for another try.
+  [[nodiscard]] std::size_t narrowed() const { return narrowed_; }
   [[nodiscard]] const Fact* closing(ProgramId program) const;
 
  private:
   std::vector<Fact> facts_;
   std::map<ProgramId, Limits> limits_ = {{0, {}}};
   std::set<ProgramId> closed_;
+  std::size_t narrowed_ = 0;
   std::size_t since_ = 0;  // facts before it are of a model whose sizes remember
 };
 

@@ -37,12 +37,15 @@ FAIRLEAD_NAMES(Role, "other", "cache", "tokens");
 FAIRLEAD_NAMES(Input::Kind, "sizes", "call", "other", "checked", "next");
 FAIRLEAD_NAMES(Check::Kind, "call", "values", "sizes");
 FAIRLEAD_NAMES(Built::Kind, "size", "value", "key", "rival");
-FAIRLEAD_NAMES(Checked::Verdict, "right", "refused", "stopped", "excused", "differs", "unable", "absent");
+FAIRLEAD_NAMES(Check::How, "own", "integers", "traced");
+FAIRLEAD_NAMES(Look::What, "operators", "rounded", "nudged", "repeated", "outside", "state");
+FAIRLEAD_NAMES(Checked::Outcome, "equal", "differs", "failed", "stopped", "refused", "unable", "absent");
 FAIRLEAD_NAMES(ErrorCode, "invalid input", "unsupported", "diverged", "unsolved", "discrepancy", "io", "parse", "internal");
 FAIRLEAD_NAMES(Why, "none", "branches", "refused", "unsolved", "differs", "unsupported", "failed", "too large", "untried",
-               "full", "ends", "outer", "decided", "guarded", "plain", "empty", "constant", "unchosen", "forgets");
+               "full", "ends", "outer", "decided", "guarded", "plain", "empty", "constant", "unchosen", "forgets",
+               "outside", "unsteady", "overflows", "rounds", "jumps", "nothing", "traced", "integers", "package", "remembers");
 FAIRLEAD_NAMES(FactKind, "fixed", "least", "most", "required", "doubtful", "solve for", "given up", "opened", "closed",
-               "untaken", "plain", "forgets", "unfused");
+               "untaken", "plain", "forgets", "unfused", "unproven");
 // clang-format on
 #undef FAIRLEAD_NAMES
 
@@ -73,11 +76,14 @@ FAIRLEAD_FIELDS(Build, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(runs), FAIRLEAD_F
 FAIRLEAD_FIELDS(Ask, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(ranges));
 FAIRLEAD_FIELDS(Require, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(question));
 FAIRLEAD_FIELDS(Emit, FAIRLEAD_FIELD(programs), FAIRLEAD_FIELD(without));
-FAIRLEAD_FIELDS(Check, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(number), FAIRLEAD_FIELD(part),
-                FAIRLEAD_FIELD(values), FAIRLEAD_FIELD(seed), FAIRLEAD_FIELD(far), FAIRLEAD_FIELD(blame),
-                FAIRLEAD_FIELD(operators));
+FAIRLEAD_FIELDS(Check, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(how), FAIRLEAD_FIELD(number), FAIRLEAD_FIELD(part),
+                FAIRLEAD_FIELD(values), FAIRLEAD_FIELD(seed), FAIRLEAD_FIELD(far));
+FAIRLEAD_FIELDS(Look, FAIRLEAD_FIELD(what), FAIRLEAD_FIELD(at), FAIRLEAD_FIELD(output));
+FAIRLEAD_FIELDS(Outside, FAIRLEAD_FIELD(what), FAIRLEAD_FIELD(place), FAIRLEAD_FIELD(source));
+FAIRLEAD_FIELDS(Finding, FAIRLEAD_FIELD(number), FAIRLEAD_FIELD(code), FAIRLEAD_FIELD(why), FAIRLEAD_FIELD(by_values), FAIRLEAD_FIELD(output),
+                FAIRLEAD_FIELD(text), FAIRLEAD_FIELD(at), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(outside));
 constexpr auto fields(const Done*) { return std::make_tuple(); }
-FAIRLEAD_FIELDS(Failed, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(unknown));
+FAIRLEAD_FIELDS(Failed, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(finding), FAIRLEAD_FIELD(unknown));
 FAIRLEAD_FIELDS(Problem, FAIRLEAD_FIELD(number), FAIRLEAD_FIELD(code), FAIRLEAD_FIELD(cause));
 FAIRLEAD_FIELDS(CallFacts, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(found), FAIRLEAD_FIELD(sizes), FAIRLEAD_FIELD(words));
 FAIRLEAD_FIELDS(Ran, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(run), FAIRLEAD_FIELD(parted), FAIRLEAD_FIELD(absent),
@@ -91,10 +97,14 @@ FAIRLEAD_FIELDS(Questions, FAIRLEAD_FIELD(others));
 FAIRLEAD_FIELDS(Met, FAIRLEAD_FIELD(met));
 FAIRLEAD_FIELDS(Emitted, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(culprit), FAIRLEAD_FIELD(constants),
                 FAIRLEAD_FIELD(largest), FAIRLEAD_FIELD(fused));
-FAIRLEAD_FIELDS(Checked, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(verdict), FAIRLEAD_FIELD(parted), FAIRLEAD_FIELD(guarded), FAIRLEAD_FIELD(computed),
-                FAIRLEAD_FIELD(parts), FAIRLEAD_FIELD(number), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(at));
+FAIRLEAD_FIELDS(Checked, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(outcome), FAIRLEAD_FIELD(number), FAIRLEAD_FIELD(parts), FAIRLEAD_FIELD(draws), FAIRLEAD_FIELD(changes),
+                FAIRLEAD_FIELD(at), FAIRLEAD_FIELD(values), FAIRLEAD_FIELD(output), FAIRLEAD_FIELD(text), FAIRLEAD_FIELD(abs), FAIRLEAD_FIELD(scale),
+                FAIRLEAD_FIELD(tolerance), FAIRLEAD_FIELD(inputs), FAIRLEAD_FIELD(least), FAIRLEAD_FIELD(most), FAIRLEAD_FIELD(told), FAIRLEAD_FIELD(not_finite),
+                FAIRLEAD_FIELD(empty), FAIRLEAD_FIELD(guarded));
+FAIRLEAD_FIELDS(Looked, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(known), FAIRLEAD_FIELD(parted), FAIRLEAD_FIELD(generator), FAIRLEAD_FIELD(published), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now),
+                FAIRLEAD_FIELD(source), FAIRLEAD_FIELD(moved), FAIRLEAD_FIELD(text), FAIRLEAD_FIELD(outside));
 FAIRLEAD_FIELDS(Evidence, FAIRLEAD_FIELD(why), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(text), FAIRLEAD_FIELD(at),
-                FAIRLEAD_FIELD(key), FAIRLEAD_FIELD(source), FAIRLEAD_FIELD(symbol));
+                FAIRLEAD_FIELD(key), FAIRLEAD_FIELD(source), FAIRLEAD_FIELD(symbol), FAIRLEAD_FIELD(differs), FAIRLEAD_FIELD(moves));
 FAIRLEAD_FIELDS(Fact, FAIRLEAD_FIELD(of), FAIRLEAD_FIELD(place), FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(size),
                 FAIRLEAD_FIELD(evidence), FAIRLEAD_FIELD(setting), FAIRLEAD_FIELD(taken));
 // clang-format on
@@ -104,9 +114,9 @@ FAIRLEAD_FIELDS(Fact, FAIRLEAD_FIELD(of), FAIRLEAD_FIELD(place), FAIRLEAD_FIELD(
 // The names of steps and answers, in the order of their variants.
 inline constexpr auto kStepNames =
     std::to_array<std::string_view>({"Open", "RunModel", "RunPlain", "NextCall", "Build", "Ask",
-                                     "Require", "Emit", "Check", "Done", "Failed"});
+                                     "Require", "Emit", "Check", "Look", "Done", "Failed"});
 inline constexpr auto kAnswerNames = std::to_array<std::string_view>(
-    {"CallFacts", "Ran", "Built", "Questions", "Met", "Emitted", "Checked"});
+    {"CallFacts", "Ran", "Built", "Questions", "Met", "Emitted", "Checked", "Looked"});
 static_assert(kStepNames.size() == std::variant_size_v<Step>);
 static_assert(kAnswerNames.size() == std::variant_size_v<Answer>);
 

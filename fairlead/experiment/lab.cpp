@@ -20,16 +20,14 @@ Experiment::Experiment(Request request) : lab_(std::make_unique<Lab>(std::move(r
 
 Experiment::~Experiment() = default;
 
-const Step& Experiment::step() const { return lab_->step_; }
+const Step& Experiment::step() const { return lab_->asking_.step_; }
 
 void Experiment::answer(Answer answer, double seconds) {
   FAIRLEAD_CHECK(!over(), "an answer after the end");
   lab_->take(std::move(answer), seconds);
 }
 
-bool Experiment::over() const {
-  return std::holds_alternative<Done>(lab_->step_) || std::holds_alternative<Failed>(lab_->step_);
-}
+bool Experiment::over() const { return lab_->asking_.over(); }
 
 Stage Experiment::stage() const { return lab_->stage_; }
 
@@ -68,12 +66,7 @@ void Lab::begin() {
 
 void Lab::take(Answer answer, double seconds) {
   admit(answer);
-  seconds_ = seconds;
-  clock_ += seconds;
-  answer_ = std::move(answer);
-  const std::coroutine_handle<> waiting = std::exchange(waiting_, nullptr);
-  FAIRLEAD_CHECK(waiting, "an answer that nobody asked for");
-  waiting.resume();
+  asking_.take(std::move(answer), seconds);
   if (task_->done()) task_->result();
 }
 
@@ -95,7 +88,7 @@ void Lab::admit(const Answer& answer) const {
     admit(call->sizes);
   }
   if (const auto* found = std::get_if<Questions>(&answer)) {
-    const auto* asked = std::get_if<Ask>(&step_);
+    const auto* asked = std::get_if<Ask>(&asking_.step_);
     FAIRLEAD_CHECK(asked != nullptr, "the answer to another step");
     const int questions = static_cast<int>(row(asked->program).built.questions.size());
     for (const Questions::Other& other : found->others) {
@@ -105,6 +98,9 @@ void Lab::admit(const Answer& answer) const {
       FAIRLEAD_CHECK(static_cast<int>(other.setting.size()) == symbols(asked->program),
                      "a setting of other symbols");
     }
+  }
+  if (const auto* checked = std::get_if<Checked>(&answer)) {
+    FAIRLEAD_CHECK(checked->number >= -1 && checked->parts >= 0, "no such check");
   }
   if (const auto* file = std::get_if<Emitted>(&answer)) {
     FAIRLEAD_CHECK(file->culprit < symbols(programs().back()), "no such symbol");
@@ -158,7 +154,7 @@ Task<Ran> Lab::run(Row& row, Input input, int reference, bool spare, bool brief)
 Task<Ran> Lab::run_at(Row& row, Sizes sizes, int reference, bool spare, bool brief) {
   const auto known = row.answers.find({reference, sizes});
   if (known != row.answers.end()) {
-    seconds_ = 0;
+    asking_.seconds_ = 0;
     co_return known->second;
   }
   Input input;
@@ -210,10 +206,10 @@ Task<void> Lab::begin_anew(bool plain, bool forgets) {
 Task<void> Lab::all() {
   co_await begin_anew(request_.plain, false);
   for (;;) {
-    const std::size_t known = ledger_.facts().size();
+    const std::size_t known = ledger_.narrowed();
     const std::optional<Trouble> trouble = co_await attempt();
     if (!trouble) {
-      step_ = Done{};
+      asking_.step_ = Done{};
       co_return;
     }
     Row& row = *rows_.at(static_cast<std::size_t>(trouble->program));
@@ -263,12 +259,13 @@ Task<void> Lab::all() {
     if (!learnt) {
       Failed failed;
       failed.problem = trouble->problem.number;
+      failed.finding = trouble->finding;
       failed.unknown = unknown_;
-      step_ = std::move(failed);
+      asking_.step_ = std::move(failed);
       if (trouble->own) std::rethrow_exception(trouble->own);
       co_return;
     }
-    FAIRLEAD_CHECK(ledger_.facts().size() > known, "a turn that learnt nothing");
+    FAIRLEAD_CHECK(ledger_.narrowed() > known, "a turn that learnt nothing");
   }
 }
 

@@ -2,7 +2,6 @@
 // sources serve it, one per concern; each function that asks is a Task.
 #pragma once
 
-#include <coroutine>
 #include <exception>
 #include <functional>
 #include <map>
@@ -15,7 +14,9 @@
 #include <vector>
 
 #include "fairlead/base/task.h"
+#include "fairlead/experiment/asking.h"
 #include "fairlead/experiment/experiment.h"
+#include "fairlead/experiment/judging.h"
 
 namespace fairlead {
 
@@ -40,7 +41,8 @@ struct Wrong {
 struct Trouble {
   ProgramId program = 0;
   Problem problem;                   // an error that the driver keeps, or
-  std::exception_ptr own = nullptr;  // one of ours
+  std::exception_ptr own = nullptr;  // one of ours, or
+  Finding finding;                   // what a check found
   ErrorCode code = ErrorCode::kInternal;
   Evidence evidence;
   // Where a check found it:
@@ -96,6 +98,7 @@ struct Row {
   std::vector<Wrong> wrong;                  // settings to be solved for as well
   std::vector<Setting> apart;  // where it is another program, and maybe no question says why
   std::vector<int> calls;      // checks whose tensors are
+  CheckedRows checks;          // of the last file
 };
 
 class Lab {
@@ -121,7 +124,8 @@ class Lab {
 
   Request request_;
   Ledger ledger_;
-  Step step_ = Done{};
+  Asking asking_;
+  Judge judge_{asking_, ledger_};
   Stage stage_ = Stage::kProbe;
 
  private:
@@ -132,14 +136,10 @@ class Lab {
 
   // ---- asking -----------------------------------------------------------------------------------
 
-  struct Asked {
-    Lab& lab;
-    [[nodiscard]] bool await_ready() const noexcept { return false; }
-    void await_suspend(std::coroutine_handle<> waiting) const { lab.waiting_ = waiting; }
-    [[nodiscard]] Answer await_resume() const { return std::move(lab.answer_); }
-  };
   template <typename A>
-  Task<A> ask(Step step);
+  Task<A> ask(Step step) {
+    return asking_.ask<A>(std::move(step));
+  }
   [[nodiscard]] bool is_heavy(const Row& row, const Sizes& sizes) const;
   // spare: nothing comes of it (absent) where it is heavy and needs the weights.
   Task<Ran> run(Row& row, Input input, int reference, bool spare = false, bool brief = false);
@@ -248,8 +248,9 @@ class Lab {
   Task<bool> is_right_without(Check check, std::vector<std::string> kinds);
   Task<std::vector<std::string>> to_blame(Check check, std::vector<std::string> suspects,
                                           std::vector<std::string> gone);
-  Task<bool> leaves_out(Check check, Checked checked, std::vector<std::string> suspects);
-  Task<Trouble> trouble_of(Row& row, Check check, Checked checked);
+  Task<bool> leaves_out(Check check, Trouble trouble, std::vector<std::string> suspects);
+  Task<Trouble> trouble_of(Row& row, Judged judged);
+  Task<void> blame(Row& row, const Judged& judged, Trouble& trouble);
   Task<std::vector<std::size_t>> blamed(Row& row, Setting values, bool operators);
 
   std::vector<std::unique_ptr<Row>> rows_;
@@ -263,10 +264,6 @@ class Lab {
   bool followed_ = false;
   bool by_values_ = true;      // programs that values lead to are opened
   std::int64_t recorded_ = 0;  // operators, of the runs that questions led to
-  double clock_ = 0;           // seconds that steps took
-  double seconds_ = 0;         // the last of them
-  Answer answer_;
-  std::coroutine_handle<> waiting_ = nullptr;
   std::optional<Task<void>> task_;
 };
 
@@ -275,15 +272,6 @@ class Lab {
 struct Refusal {
   Trouble trouble;
 };
-
-template <typename A>
-Task<A> Lab::ask(Step step) {
-  step_ = std::move(step);
-  Answer given = co_await Asked{*this};
-  A* found = std::get_if<A>(&given);
-  FAIRLEAD_CHECK(found != nullptr, "the answer to another step");
-  co_return std::move(*found);
-}
 
 // ---- symbols and places (places.cpp) ------------------------------------------------------------
 

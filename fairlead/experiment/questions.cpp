@@ -61,11 +61,13 @@ Task<Ran> Lab::try_at(Row& row, Sizes sizes, bool spare) {
 }
 
 Task<void> Lab::settle_questions(Row& row) {
-  const double start = clock_;
+  const double start = asking_.clock_;
   const std::int64_t begun = recorded_;
   const bool tiny = is_tiny(row.built.operators);
   const std::int64_t budget = tiny ? kMostOperatorsTiny : kMostOperators;
-  const auto late = [&] { return recorded_ - begun > budget || clock_ - start > kMostSeconds; };
+  const auto late = [&] {
+    return recorded_ - begun > budget || asking_.clock_ - start > kMostSeconds;
+  };
   std::set<Once> asked;
   std::map<std::string, int> alike;  // by family; -1: some are not
   const auto is_known = [&](const Questions::Other& other) {
@@ -145,7 +147,7 @@ Task<void> Lab::settle_questions(Row& row) {
 // there. Where the model refuses, or executes other operators for no reason that it told, it is
 // left to the checks.
 Task<bool> Lab::go_far(Row& row) {
-  const double start = clock_;
+  const double start = asking_.clock_;
   const std::int64_t begun = recorded_;
   const std::size_t before = row.crossed.size();
   const std::int64_t most = row.built.fitted ? kFarOperators : kKnownOperators;
@@ -155,7 +157,7 @@ Task<bool> Lab::go_far(Row& row) {
   for (const Setting& setting : settings) {
     Sizes sizes = sizes_at(*row.probed, setting);
     if (elements(sizes) > std::min(volume, kFarVolume)) continue;
-    if (recorded_ - begun > most || clock_ - start > kFarSeconds) break;
+    if (recorded_ - begun > most || asking_.clock_ - start > kFarSeconds) break;
     const Ran ran = co_await try_at(row, std::move(sizes), true);
     if (ran.run >= 0) row.crossed.push_back({ran.run, setting});
   }

@@ -92,7 +92,7 @@ Task<ProbeResult> Lab::probe(Row& row) {
                                       bool brief) -> Task<TrialResult> {
     const Ran ran = co_await run_at(row, sizes, reference, false, brief);
     TrialResult result;
-    result.seconds = seconds_;
+    result.seconds = asking_.seconds_;
     result.run = ran.run;
     result.parted = ran.parted;
     result.visible = ran.visible;

@@ -120,28 +120,69 @@ struct Check {
     kValues,  // the example's sizes with other values, way `number`, and of that `part` alone
     kSizes,   // these values of the symbols
   };
+  enum class How : std::uint8_t {
+    kOwn,              // values of its own
+    kExampleIntegers,  // of kSizes: integers of the example, cut or repeated
+    kTraced,           // its own, and eager is told that it is traced
+  };
   ProgramId program = 0;
   Kind kind = Kind::kCall;
+  How how = How::kOwn;
   int number = 0;
   int part = -1;
   std::vector<std::int64_t> values;
   int seed = 0;
   bool far = false;
-  bool blame = false;      // asked to find out who is to blame: it is no row of the contract
-  bool operators = false;  // only whether the model executes the same operators
+};
+
+// One fact about a call that was checked. -> Looked
+struct Look {
+  enum class What : std::uint8_t {
+    kOperators,  // which the model executes there, beside the program's first run
+    kRounded,    // how far eager moves in `output` where its inputs are rounded otherwise
+    kNudged,     // the same where they are moved by a few rounding steps of the largest
+    kRepeated,   // how eager differs from itself in `output`
+    kOutside,    // what follows the values although no operator made it
+    kState,      // how the example's next call differs from the first
+  };
+  What what = What::kOperators;
+  Check at;
+  std::string output;
+};
+
+// Something that no recorded operator made.
+struct Outside {
+  std::string what;    // "a tensor"
+  std::string place;   // the operator that takes it; none where the model returns it
+  std::string source;  // its line
+};
+
+// Why a check failed.
+struct Finding {
+  int number = -1;  // of the check; -1: there is none
+  ErrorCode code = ErrorCode::kDiscrepancy;
+  Why why = Why::kDiffers;
+  bool by_values = false;  // at the example's sizes
+  std::string output;
+  std::string text;  // how it differs
+  std::string at;
+  std::string before;
+  std::string now;
+  std::vector<Outside> outside;
 };
 
 struct Done {};
 
-// The driver raises what it kept under this number, or says which of the user's largest sizes are
-// of no symbol.
+// The driver raises what it kept under this number, or what a check found, or says which of the
+// user's largest sizes are of no symbol.
 struct Failed {
   int problem = -1;
+  Finding finding;
   std::vector<std::string> unknown;
 };
 
 using Step = std::variant<Open, RunModel, RunPlain, NextCall, Build, Ask, Require, Emit, Check,
-                          Done, Failed>;
+                          Look, Done, Failed>;
 
 // ---- answers ------------------------------------------------------------------------------------
 
@@ -224,33 +265,56 @@ struct Emitted {
   std::vector<std::string> fused;                             // kinds of fusions that it has
 };
 
+// What was measured; what follows from it is decided in judging.h.
 struct Checked {
-  enum class Verdict : std::uint8_t {
-    kRight,
+  enum class Outcome : std::uint8_t {
+    kEqual,    // within the tolerance
+    kDiffers,  // by more, or in shape, type or number of outputs
+    kFailed,   // the file computes nothing there
+    kStopped,  // the file does not take it, and says so
     kRefused,  // eager itself does not accept it
-    kStopped,  // the file does not, and says so
-    kExcused,  // they differ for a reason that proves nothing
-    kDiffers,
-    kUnable,  // nothing can be checked
-    kAbsent,  // there is no such call
+    kUnable,   // nothing can be checked
+    kAbsent,   // there is no such call
   };
-  Problem problem;
-  Verdict verdict = Verdict::kRight;
-  bool parted = false;   // because the model executes other operators
-  bool guarded = false;  // because a guard of torch.export is in the program
-  bool computed = true;  // the file computes something there
-  int parts = 0;         // of values that were refused: what can be changed alone
-  int number = -1;       // under which its tensors are kept
-  std::string before;
-  std::string now;
-  std::string at;
-
-  // The file is not right there, or nothing can be said of it.
-  [[nodiscard]] bool fails() const {
-    return verdict == Verdict::kDiffers || verdict == Verdict::kUnable;
-  }
+  Problem problem;  // of kUnable
+  Outcome outcome = Outcome::kEqual;
+  int number = -1;       // under which its figures are kept, and its tensors where it is not equal
+  int parts = 0;         // of other values that were refused: what can be changed alone
+  bool draws = false;    // the model draws random numbers
+  bool changes = false;  // a call changes the model
+  // Where it is not equal:
+  std::string at;      // in words: "batch = 3"
+  std::string values;  // in words: "signs flipped"
+  std::string output;  // none where there are more or fewer
+  std::string text;    // how it differs
+  double abs = 0;      // the largest difference; infinite where shapes differ
+  double scale = 0;    // the output's largest value
+  double tolerance = 0;
+  double inputs = 0;  // the largest value of inputs
+  // Of 64-bit integers among the output and the inputs; 0 where the output is none.
+  std::int64_t least = 0;
+  std::int64_t most = 0;
+  bool told = false;        // the tolerance is the user's
+  bool not_finite = false;  // NaN or infinite on one side only
+  bool empty = false;       // nothing is left of what the values select
+  bool guarded = false;     // a guard of torch.export in the program ended it
 };
 
-using Answer = std::variant<CallFacts, Ran, Built, Questions, Met, Emitted, Checked>;
+struct Looked {
+  Problem problem;
+  bool known = true;  // false: it cannot be told
+  // kOperators:
+  bool parted = false;     // it executes `now` where the first run executed `before`
+  bool generator = false;  // the same with a generator, which is another object in each run
+  bool published = false;  // in code of an installed package
+  std::string before;
+  std::string now;
+  std::string source;  // of kState, too
+  double moved = 0;    // kRounded, kNudged
+  std::string text;    // kRepeated, kState: how; none where it does not
+  std::vector<Outside> outside;
+};
+
+using Answer = std::variant<CallFacts, Ran, Built, Questions, Met, Emitted, Checked, Looked>;
 
 }  // namespace fairlead

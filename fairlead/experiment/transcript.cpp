@@ -3,8 +3,11 @@
 
 #include <simdjson.h>
 
+#include <charconv>
+#include <cmath>
 #include <concepts>
 #include <cstdio>
+#include <cstdlib>
 #include <type_traits>
 
 #include "fairlead/base/error.h"
@@ -40,6 +43,18 @@ void write(std::string& out, bool value) { out += value ? "true" : "false"; }
 template <std::integral T>
 void write(std::string& out, T value) {
   out += std::to_string(value);
+}
+
+// In the fewest digits that are read back as the same. JSON has no infinity, and no NaN: these are
+// texts.
+void write(std::string& out, double value) {
+  char digits[32];
+  const std::string text(digits, std::to_chars(digits, digits + sizeof digits, value).ptr);
+  if (std::isfinite(value)) {
+    out += text;
+  } else {
+    write(out, text);
+  }
 }
 
 template <typename E>
@@ -130,6 +145,15 @@ void read(const Json& json, T& value) {
   }
 }
 
+void read(const Json& json, double& value) {
+  std::string_view text;
+  if (json.get(text) == simdjson::SUCCESS) {
+    value = std::strtod(std::string(text).c_str(), nullptr);
+  } else {
+    value = get<double>(json, "number");
+  }
+}
+
 template <typename E>
   requires std::is_enum_v<E>
 void read(const Json& json, E& value) {
@@ -188,6 +212,14 @@ Answer answer_named(std::string_view name, const Json& json) {
     read(json, value);
     return value;
   }
+}
+
+// As simdjson writes it, which has ways of its own to write numbers.
+std::string minified(const Fact& fact) {
+  std::string text;
+  write(text, fact);
+  simdjson::dom::parser parser;
+  return simdjson::minify(parser.parse(text).value());
 }
 
 Json at(const Json& json, const char* key) {
@@ -262,7 +294,7 @@ std::string replay(std::string_view transcript) {
   const std::vector<Fact>& facts = experiment.ledger();
   for (const Json item : get<simdjson::dom::array>(at(json, "ledger"), "ledger")) {
     std::string fact;
-    if (number < facts.size()) write(fact, facts[number]);
+    if (number < facts.size()) fact = minified(facts[number]);
     const std::string was = simdjson::minify(item);
     if (fact != was) return "fact " + std::to_string(number) + " was " + was + ", and is " + fact;
     ++number;

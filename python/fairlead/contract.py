@@ -114,6 +114,13 @@ class Contract:
     verified: str = "not verified"
     proven: bool = False  # a tracer proved that the program is the same at every size
 
+    def add_reserves(self, found: Any) -> None:
+        """What the checks do not prove (`_core.Reserves`)."""
+        self.notes += found.notes
+        for row in found.assumed:
+            what = {"kind": row.kind, "what": row.what, "module": "", "source": row.source, "count": 1}
+            self.assumptions.append(what)
+
     def __str__(self) -> str:
         return self.text()
 

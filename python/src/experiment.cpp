@@ -15,6 +15,7 @@
 #include "fairlead/experiment/experiment.h"
 #include "fairlead/experiment/fields.h"
 #include "fairlead/experiment/lab.h"
+#include "fairlead/experiment/program_checks.h"
 #include "fairlead/experiment/transcript.h"
 #include "shared_rows.h"
 
@@ -112,6 +113,15 @@ std::vector<PartingTuple> partings(const ExperimentHandle& h, ProgramId id) {
   return found;
 }
 
+// (number, right, why it is although it differs) of checks.
+using RowTuple = std::tuple<int, bool, std::string>;
+
+std::vector<RowTuple> as_tuples(const std::vector<CheckedRow>& rows) {
+  std::vector<RowTuple> found;
+  for (const CheckedRow& row : rows) found.emplace_back(row.number, row.right, name_of(row.excuse));
+  return found;
+}
+
 constexpr const char* kStages[] = {"probe", "solve", "guards", "emit", "verify"};
 
 }  // namespace
@@ -124,6 +134,8 @@ void init_experiment(nb::module_& m) {
   bind<Fact>(m, "Fact");
   bind<Problem>(m, "Problem");
   bind<Input>(m, "Input");
+  bind<Outside>(m, "Outside");
+  bind<Finding>(m, "Finding");
   bind<Built::Question>(m, "Question");
   bind<Questions::Other>(m, "OtherAnswer");
   bind<EmptyDim>(m, "EmptyDim");
@@ -151,6 +163,27 @@ void init_experiment(nb::module_& m) {
       .def_ro("fixed", &Described::fixed)
       .def_ro("notes", &Described::notes);
 
+  nb::class_<Reserves::Assumed>(m, "Assumed")
+      .def_ro("kind", &Reserves::Assumed::kind)
+      .def_ro("what", &Reserves::Assumed::what)
+      .def_ro("source", &Reserves::Assumed::source);
+  nb::class_<Reserves>(m, "Reserves", "What the checks of a file do not prove of it.")
+      .def_ro("notes", &Reserves::notes)
+      .def_ro("assumed", &Reserves::assumed);
+  m.def(
+      "cause_of", [](const Finding& finding) { return cause_of(finding); }, "finding"_a,
+      "Why a check failed, as part of another sentence.");
+  m.def(
+      "sentence_of",
+      [](const Finding& finding, const std::string& nothing, const std::string& runtime,
+         const std::string& model, const std::pair<std::string, std::string>& read,
+         const std::string& drawn) {
+        return sentence_of(finding, {runtime, model, nothing, read.first, read.second, drawn});
+      },
+      "finding"_a, "nothing"_a, "runtime"_a = "", "model"_a = "eager",
+      "read"_a = std::pair<std::string, std::string>(), "drawn"_a = "",
+      "The error of a failed check.");
+
   using H = ExperimentHandle;
   nb::class_<H>(m, "Experiment",
                 "The decisions of an export: steps out, answers in; it runs nothing.")
@@ -175,6 +208,14 @@ void init_experiment(nb::module_& m) {
           "program"_a)
       .def("partings", &partings, "program"_a)
       .def(
+          "rows", [](const H& h, ProgramId id) { return as_tuples(h.row(id).checks.rows); },
+          "program"_a, "(number, right, why it is although it differs) of the file's checks.")
+      .def("reserves",
+           [](const H& h) {
+             const Lab& lab = h.experiment.lab();
+             return reserves(h.experiment.ledger(), lab.judge_.file());
+           })
+      .def(
           "sizes_of",
           [](const H& h, ProgramId id, int run) {
             const auto& known = h.row(id).sizes_of;
@@ -192,35 +233,25 @@ void init_experiment(nb::module_& m) {
         return h.transcript ? h.transcript->text(h.experiment) : std::string();
       });
 
-  nb::class_<CheckPlan>(m, "CheckPlan", "Which calls a file is checked at.")
+  using P = ProgramChecks;
+  nb::class_<P>(m, "ProgramChecks", "The checks of a file whose program was not recorded.")
       .def(
           "__init__",
-          [](CheckPlan* self, const ProbeResult& probed, int calls, std::int64_t weight_bytes,
+          [](P* self, const ProbeResult& probed, std::int64_t weight_bytes,
              const std::vector<std::int64_t>& example, const std::vector<std::int64_t>& made_at) {
             CheckRequest request;
-            request.calls = calls;
             request.effort = effort_for(
                 {weight_bytes, 0, static_cast<std::int64_t>(probed.shapes.size())}, false);
             request.example = example;
             request.made_at = made_at;
-            new (self) CheckPlan(probed, std::move(request));
+            new (self) P(probed, std::move(request));
           },
-          "probed"_a, "calls"_a, "weight_bytes"_a, "example"_a, "made_at"_a, nb::keep_alive<1, 2>())
-      .def(
-          "next",
-          [](CheckPlan& plan, double seconds) -> nb::object {
-            const auto found = plan.next(seconds);
-            return found ? nb::cast(*found) : nb::none();
-          },
-          "seconds"_a)
-      .def("told", &CheckPlan::told, "check"_a, "checked"_a);
-  m.def(
-      "is_small",
-      [](std::int64_t weight_bytes, std::int64_t operators, std::int64_t inputs) {
-        return is_small({weight_bytes, operators, inputs});
-      },
-      "weight_bytes"_a, "operators"_a, "inputs"_a,
-      "Whether one more call of a model costs nothing.");
+          "probed"_a, "weight_bytes"_a, "example"_a, "made_at"_a)
+      .def_prop_ro("step", [](const P& p) { return p.step(); })
+      .def_prop_ro("over", &P::over)
+      .def("answer", &P::answer, "answer"_a, "seconds"_a)
+      .def_prop_ro("rows", [](const P& p) { return as_tuples(p.rows()); })
+      .def("reserves", [](const P& p) { return reserves(p.ledger(), 0); });
   m.def(
       "replay", [](const std::string& text) { return replay(text); }, "transcript"_a,
       "Nothing where an experiment does what its transcript says; else the first difference.");

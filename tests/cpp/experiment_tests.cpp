@@ -88,14 +88,15 @@ struct Toy {
     }
     if (const auto* check = std::get_if<Check>(&step)) {
       Checked found;
-      if (check->kind == Check::Kind::kValues) found.verdict = Checked::Verdict::kAbsent;
+      if (check->kind == Check::Kind::kValues) found.outcome = Checked::Outcome::kAbsent;
       const bool differs = std::any_of(fused.begin(), fused.end(), [&](const std::string& kind) {
         return std::find(wrong.begin(), wrong.end(), kind) != wrong.end();
       });
       if (differs || (check->kind == Check::Kind::kSizes && !right(check->values))) {
-        found.verdict = Checked::Verdict::kDiffers;
-        found.problem = {7, ErrorCode::kDiscrepancy,
-                         "[verify] Expected this, but output y differs"};
+        found.outcome = Checked::Outcome::kDiffers;
+        found.number = 7;
+        found.output = "y";
+        found.abs = 1;
       }
       return found;
     }
@@ -118,6 +119,7 @@ struct Toy {
       ++files;
       return file;
     }
+    if (std::holds_alternative<Look>(step)) return Looked{};
     if (std::holds_alternative<NextCall>(step)) return CallFacts{{}, false, {}, {}};
     return Ran{};
   }
@@ -208,7 +210,7 @@ TEST_CASE("a size at which the file differs is solved for, then an error") {
   toy.drive(experiment);
   // The runs with that setting are the same program, and the file differs again: that is the error.
   REQUIRE(std::holds_alternative<Failed>(experiment.step()));
-  CHECK(std::get<Failed>(experiment.step()).problem == 7);
+  CHECK(std::get<Failed>(experiment.step()).finding.number == 7);
   REQUIRE(experiment.ledger().size() == 1);
   CHECK(experiment.ledger()[0].kind == FactKind::kSolveFor);
 }

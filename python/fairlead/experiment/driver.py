@@ -1,38 +1,30 @@
 """Does the steps of an experiment (`_core.Experiment`): runs and records the model, builds, writes, checks.
 
 What to do next, and what follows from what came of it, is decided there. An error that a step meets is kept here under
-a number, and raised where the experiment ends with it. With FAIRLEAD_TRANSCRIPT=folder every experiment leaves its
-transcript there, which `_core.replay` goes through again without a model.
+a number, and raised where the experiment ends with it.
 """
 
 from __future__ import annotations
 
-import os
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from fairlead import _core
-from fairlead.base.errors import cause_of
-from fairlead.experiment.generation_step import CACHE, apart, next_call, role_of
+from fairlead.base.errors import cause_of, code_of
+from fairlead.experiment.generation_step import apart, next_call
+from fairlead.experiment.inputs import Inputs, accepts
 from fairlead.experiment.model_program import Program
-from fairlead.patches.model_state import ModelState
-from fairlead.record.alone_sizes import alone_sizes
+from fairlead.experiment.progress import Stages
+from fairlead.experiment.request import request_of
+from fairlead.experiment.transcripts import are_written, write_transcript
 from fairlead.record.session import RecordingSession
-from fairlead.tree.calls import with_other_tensors
-from fairlead.tree.dynamic_shapes import leaves_of, unknown_symbol
-from fairlead.verify.runtime_check import eager
+from fairlead.tree.dynamic_shapes import unknown_symbol
+from fairlead.verify.verification import error_of
 
 if TYPE_CHECKING:
     from fairlead.experiment.job import Job
-
-CODES = (
-    (_core.InvalidInput, "invalid input"), (_core.Unsupported, "unsupported"), (_core.Diverged, "diverged"),
-    (_core.Unsolved, "unsolved"), (_core.Discrepancy, "discrepancy"), (_core.WriteError, "io"),
-)  # fmt: skip
-STAGES = {"guards": ("solve", "asking what else the model would do"),
-          "probe": ("probe", "probing which dimensions may vary")}  # fmt: skip
+    from fairlead.verify.checked_rows import Measured
 
 
 class Driver:
@@ -40,26 +32,11 @@ class Driver:
         self.export = export
         self.programs: dict[int, Program] = {}
         self.problems: list[Exception] = []
-        self.checked: list[list[torch.Tensor]] = []  # tensors of checks that failed
-        self.failed: dict[int, tuple[Program, list[torch.Tensor], list[dict[str, Any]]]] = {}  # by problem
-        self.contract: Any = None
-        self.stage = ""
-        export.experiment = self.experiment = _core.Experiment(self.request(), "FAIRLEAD_TRANSCRIPT" in os.environ)
-
-    def request(self) -> Any:
-        export, call = self.export, self.export.call
-        held = {
-            t.data_ptr(): t.numel() * t.element_size() for t in [*export.model.parameters(), *export.model.buffers()]
-        }
-        options = export.options
-        return _core.Request(
-            leaves=leaves_of(call, export.asked()), roles=[role_of(name) for name in call.names],
-            calls=[[list(t.shape) for t in c.in_order_of(call)] for c in export.calls],
-            max_size=list((options.max_size or {}).items()), weight_bytes=sum(held.values()),
-            bounded=options.dynamic_shapes is not None, strict=options.strict, verify=options.verify,
-            several=export.several, plain=export.plain, cache=call.named.get(CACHE) is not None,
-            empty=[_core.EmptyDim(leaf=leaf, axis=axis, text=text) for leaf, axis, text in export.empty],
-        )  # fmt: skip
+        self.measured: list[Measured] = []  # the figures of every check
+        self.inputs = Inputs(export.calls, self.programs, self.measured)
+        self.contract: Any = None  # of the last file
+        self.stages = Stages(export.progress)
+        export.experiment = self.experiment = _core.Experiment(request_of(export), are_written())
 
     def run(self) -> None:
         """Until the file is made and checked. Raises where that cannot be."""
@@ -67,122 +44,58 @@ class Driver:
             while not self.experiment.over:
                 step = self.experiment.step
                 start = time.perf_counter()
-                self.enter(self.experiment.stage, step)
-                answer = STEPS[type(step)](self, step)
+                self.enter(step)
+                answer = self.answer(step)
                 seconds = time.perf_counter() - start
                 self.export.progress.spent(seconds)
                 self.experiment.answer(answer, round(seconds, 4))
         finally:
-            self.write_transcript()
-        step = self.experiment.step
-        if isinstance(step, _core.Failed):
-            raise self.problems[step.problem] if not step.unknown else unknown_symbol(self.probed(0), step.unknown)
+            write_transcript(self.experiment, self.export.model)
+        if isinstance(self.experiment.step, _core.Failed):
+            raise self.failure(self.experiment.step)
 
-    def enter(self, stage: str, step: Any) -> None:
-        if stage == self.stage or (stage == "solve" and not isinstance(step, _core.Build)):
-            return
-        self.stage = stage
-        if stage == "solve":
+    def enter(self, step: Any) -> None:
+        stage, words = self.experiment.stage, {"runtime": self.export.runtime}
+        if isinstance(step, _core.Build):
             count = self.programs[step.program].session.core.op_count(step.runs[0])
-            self.export.progress.enter("solve", f"solving {count} operators over {len(step.runs)} runs")
-        elif stage == "verify":
-            self.export.progress.enter("verify", f"verifying in {self.export.runtime} at sizes never probed")
-        elif stage in STAGES:
-            self.export.progress.enter(*STAGES[stage])
-        else:
-            self.export.progress.leave()  # writing has stages of its own
+            words |= {"operators": str(count), "runs": str(len(step.runs))}
+        elif stage == "solve":  # it begins when something is built
+            return
+        self.stages.enter(stage, words)
 
-    def write_transcript(self) -> None:
-        folder = os.environ.get("FAIRLEAD_TRANSCRIPT")
-        if folder:
-            os.makedirs(folder, exist_ok=True)
-            name = f"{type(self.export.model).__name__}-{os.getpid()}-{time.monotonic_ns()}.json"
-            with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
-                file.write(self.experiment.transcript())
+    def answer(self, step: Any) -> Any:
+        try:
+            return STEPS[type(step)](self, step)
+        except _core.FairleadError as error:
+            if type(step) not in UNABLE:
+                raise
+            self.problems.append(error)
+            number = len(self.problems) - 1
+            problem = _core.Problem(number=number, code=code_of(error), cause=cause_of(error))
+            return UNABLE[type(step)](self, problem, error)
 
-    def probed(self, number: int) -> Any:
-        return self.experiment.probed(number)
-
-    def kept(self, error: Exception) -> Any:
-        self.problems.append(error)
-        code = next((name for kind, name in CODES if isinstance(error, kind)), "internal")
-        return _core.Problem(number=len(self.problems) - 1, code=code, cause=cause_of(error))
+    def failure(self, step: Any) -> Exception:
+        if step.unknown:
+            return unknown_symbol(self.experiment.probed(0), step.unknown)
+        if step.finding.number < 0:
+            return self.problems[int(step.problem)]
+        return error_of(step.finding, self.contract, self.export.runtime, self.export.nothing_written)
 
     # ---- runs -----------------------------------------------------------------------------------
 
     def open_program(self, step: Any) -> Any:
-        given = step.input
-        if step.parent < 0:
-            call = self.export.call
-        elif given.kind in ("sizes", "other"):
-            parent = self.programs[step.parent]
-            tensors = parent.with_other_values(given.sizes, given.number) if given.kind == "other" else None
-            call = with_other_tensors(parent.call, tensors or parent.at(given.sizes))
-        else:
-            call = self.programs[given.number].later if given.kind == "next" else self.export.calls[given.number]
-        session = RecordingSession(self.export.model, self.export.rolls, not step.plain)
-        session.numbers, session.carry = self.export.keeps_numbers, not step.forgets
-        self.programs[step.program] = Program(step.program, call, session)
+        export, call = self.export, self.inputs.example(step.input, step.parent)
+        session = RecordingSession(export.model, export.rolls, not step.plain)
+        session.numbers, session.carry = export.keeps_numbers, not step.forgets
+        self.programs[step.program] = Program(step.program, call, session, export)
         return _core.CallFacts(sizes=[list(t.shape) for t in call.tensors])
 
     def run_model(self, step: Any) -> Any:
         program = self.programs[step.program]
-        inputs = self.inputs(program, step.input)
-        if inputs is None:
-            return _core.Ran(absent=True)
-        session, fresh = program.session, [inputs]
-        outcome: Any
-
-        def again() -> Any:  # a run may change them
-            return fresh.pop() if fresh else self.inputs(program, step.input)
-
-        try:
-            with session:
-                if step.reference < 0:
-                    outcome = session.run(*inputs, keep=True)
-                else:
-                    outcome = session.run_cheaply(again, step.reference, step.heavy, step.spare, step.brief)
-        except _core.FairleadError as error:
-            return _core.Ran(problem=self.kept(error))
-        if outcome is None:
-            return _core.Ran(absent=True)
-        if outcome.ok and program.outputs is None:
-            program.outputs = self.export.note_outputs(outcome.outputs, program.number)
-        _, before, now = outcome.parted or (0, "", "")
-        return _core.Ran(
-            run=outcome.run, parted=outcome.parted is not None, visible=outcome.visible, before=before, now=now,
-            error=outcome.error, enough=outcome.enough, untold=outcome.parted is not None and not outcome.line,
-            operators=session.core.op_count(outcome.run) if outcome.ok else 0,
-        )  # fmt: skip
-
-    def inputs(self, program: Program, given: Any) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
-        call, calls = program.call, self.export.calls
-        if given.kind == "sizes":
-            tensors = program.at(given.sizes)
-        elif given.kind == "other":
-            owner = self.programs[given.of] if given.of >= 0 else program
-            tensors = owner.with_other_values(given.sizes, given.number)
-        elif given.kind == "checked":
-            tensors = [t.clone() for t in self.checked[given.number]]
-        elif given.kind == "next":
-            call = self.programs[given.number].later
-            tensors = [t.clone() for t in call.tensors]
-        else:
-            tensors = [calls[given.number].tensor(n).clone() for n in call.names]
-        return None if tensors is None else call.with_tensors(tensors)
+        return program.run(step, lambda: self.inputs.of(program, step.input))
 
     def run_plain(self, step: Any) -> Any:
-        """Whether the model itself accepts the example."""
-        state = ModelState(self.export.model)
-        call = self.export.call
-        args, kwargs = call.with_tensors([t.clone() for t in call.tensors])
-        try:
-            eager(self.export.model, args, kwargs)
-        except Exception:  # whatever it is: the first error has said it
-            return _core.Ran()
-        finally:
-            state.restore()
-        return _core.Ran(run=0)
+        return _core.Ran(run=0 if accepts(self.export.model, self.export.call) else -1)
 
     def next_call(self, step: Any) -> Any:
         program = self.programs[step.program]
@@ -195,85 +108,49 @@ class Driver:
     # ---- programs and files ---------------------------------------------------------------------
 
     def build(self, step: Any) -> Any:
-        program, export, probed = self.programs[step.program], self.export, self.probed(step.program)
-        try:
-            program.names = export.names(program.outputs)
-            built = _core.build_program(
-                program.session.core, step.runs, [s.name for s in probed.symbols], step.values, export.input_names,
-                probed.shapes, program.names, export.keep_writes, alone_sizes,
-            )  # fmt: skip
-        except _core.FairleadError as error:
-            return _core.Built(problem=self.kept(error))
-        if step.kept:
-            program.built = built
-        return _core.Built(
-            fragile=bool(built.fragile), reads=any(kind == "read" for kind, *_ in built.assumptions),
-            fitted=bool(built.fitted), operators=program.session.core.op_count(step.runs[0]),
-            questions=[_core.Question(words=w, source=s, kind=k, form=f) for w, s, k, f in built.guards],
-            thin=built.thin, unseen=built.unseen,
-        )  # fmt: skip
+        return self.programs[step.program].build(step, self.experiment.probed(step.program))
 
     def ask(self, step: Any) -> Any:
-        program = self.programs[step.program]
-        program.flips = program.built.flips(step.ranges)
-        return _core.Questions(others=[
-            _core.OtherAnswer(question=f.guard, symbol=f.symbol, bound=f.bound, by_values=f.by_values,
-                              spare=f.spare, key=f.key, family=f.family, setting=f.setting) for f in program.flips
-        ])  # fmt: skip
+        return self.programs[step.program].ask(step.ranges)
 
     def require(self, step: Any) -> Any:
-        program = self.programs[step.program]
-        return _core.Met(met=bool(program.built.require(program.flips[step.question])))
+        return _core.Met(met=self.programs[step.program].require(step.question))
 
     def emit(self, step: Any) -> Any:
-        export = self.export
-        try:
-            self.write(step)
-        except _core.FairleadError as error:
-            details = [row for row in getattr(error, "details", []) if row["kind"] == "must be constant"]
-            constants = sorted({name for row in details for name in row["values"]})
-            return _core.Emitted(problem=self.kept(error), culprit=export.culprit(), constants=constants)
-        largest = [(row["name"], row["max"]) for row in self.contract.symbols]
-        return _core.Emitted(largest=largest, fused=export.suspects())
-
-    def write(self, step: Any) -> None:
-        """The file of the programs that were asked for, with a contract of its own; nothing of it is checked."""
-        export = self.export
-        export.discard()
-        export.opened = ("", None)
-        export.left_out = dict(step.without)
-        programs = [self.programs[number] for number in step.programs]
-        for program in programs:
+        for program in self.programs.values():
             program.verification = None
-        joined = programs[0].built
-        if len(programs) > 1:
-            joined = _core.join_programs([(p.built, self.experiment.bounds(p.number)) for p in programs])
-        self.contract = export.contract(joined, [self.programs[n] for n in self.experiment.programs])
-        export.refuse_assumptions(self.contract)
-        export.staged = export.make(joined, self.contract)
+        self.contract = self.export.write([self.programs[number] for number in step.programs], dict(step.without))
+        largest = [(row["name"], row["max"]) for row in self.contract.symbols]
+        return _core.Emitted(largest=largest, fused=self.export.suspects())
+
+    def not_emitted(self, problem: Any, error: Exception) -> Any:
+        details = [row for row in getattr(error, "details", []) if row["kind"] == "must be constant"]
+        constants = sorted({name for row in details for name in row["values"]})
+        return _core.Emitted(problem=problem, culprit=self.export.culprit(), constants=constants)
 
     def check(self, step: Any) -> Any:
-        program: Any = self.programs[step.program]
-        try:
-            if program.verification is None:
-                program.verification = self.export.verification(program, self.contract)
-            found = program.verification.checked(step)
-        except _core.FairleadError as error:
-            return _core.Checked(verdict="unable", problem=self.kept(error))
-        if isinstance(found, str):
-            return _core.Checked(verdict=found, parts=program.verification.parts if found == "refused" else 0)
-        problem = self.kept(found.error)
-        self.checked.append(found.tensors)
-        self.failed[problem.number] = (program, found.tensors, program.verification.rows)
-        return _core.Checked(
-            verdict="differs", problem=problem, parted=isinstance(found.error, _core.Diverged), before=found.before,
-            now=found.now, at=found.at, number=len(self.checked) - 1, guarded=self.export.is_guarded(found.error),
-            computed=found.computed,
-        )  # fmt: skip
+        return self.verification(step.program).check(step)
+
+    def look(self, step: Any) -> Any:
+        return self.verification(step.at.program).look(step)
+
+    def verification(self, number: int) -> Any:
+        program = self.programs[number]
+        if program.verification is None:
+            program.verification = self.export.verification(program, self.contract, self.measured)
+        return program.verification
 
 
 STEPS = {
     _core.Open: Driver.open_program, _core.RunModel: Driver.run_model, _core.RunPlain: Driver.run_plain,
     _core.NextCall: Driver.next_call, _core.Build: Driver.build, _core.Ask: Driver.ask, _core.Require: Driver.require,
-    _core.Emit: Driver.emit, _core.Check: Driver.check,
+    _core.Emit: Driver.emit, _core.Check: Driver.check, _core.Look: Driver.look,
 }  # fmt: skip
+# Steps that may meet an error which the experiment should know of.
+UNABLE: dict[type, Callable[[Driver, Any, Exception], Any]] = {
+    _core.RunModel: lambda self, problem, error: _core.Ran(problem=problem),
+    _core.Build: lambda self, problem, error: _core.Built(problem=problem),
+    _core.Emit: Driver.not_emitted,
+    _core.Check: lambda self, problem, error: _core.Checked(outcome="unable", problem=problem),
+    _core.Look: lambda self, problem, error: _core.Looked(problem=problem),
+}

@@ -31,8 +31,9 @@ from fairlead.tree.calls import Call, base_call, constants, filled, normalise, s
 from fairlead.tree.dtypes import DTYPES
 from fairlead.tree.dynamic_shapes import check_sizes, requests
 from fairlead.tree.leaves import get_leaf_tensors, output_names
+from fairlead.verify.checked_rows import Measured, in_words, rows_of
 from fairlead.verify.runtime_check import MANY_INPUTS, eager
-from fairlead.verify.verification import Verification
+from fairlead.verify.verification import Verification, nothing_written
 
 
 def is_open(expression: str) -> bool:
@@ -144,11 +145,10 @@ class Job(ABC):
         checks: list[Check] = []
         if self.options.verify:
             rows: list[dict[str, Any]] = []
-            checked = [(program, program.verification) for program in programs if program.verification is not None]
-            for program, verification in checked:
-                found = verification.finish()
+            for program in programs:
+                found = rows_of(self.driver.measured, self.experiment.rows(program.number))
                 rows += self.with_sizes(program, found) if len(programs) > 1 else found
-            contract.verified = checked[0][1].in_words(rows)
+            self.note_checks(contract, programs[0], rows)
             checks = [Check(**row) for row in rows]
             self.opened = ("", None)
             for program in programs:  # it has the file open
@@ -180,13 +180,36 @@ class Job(ABC):
             "checked": sum(s.checked for s in sessions),
         }  # fmt: skip
 
-    def verification(self, program: Program, contract: Contract) -> Verification:
+    def note_checks(self, contract: Contract, program: Program, rows: list[dict[str, Any]]) -> None:
+        """What was checked, and what that does not prove. `program` is that of the example."""
+        contract.add_reserves(self.experiment.reserves())
+        draws = program.verification.draws if program.verification is not None else None
+        contract.drawn = dict(draws.axes) if draws else {}
+        contract.verified = in_words(rows, self.runtime, len(self.checked_calls()), len(program.names), draws)
+
+    @property
+    def nothing_written(self) -> str:
+        return nothing_written(self.path if self.final else "")
+
+    def write(self, programs: list[Program], without: dict[str, str]) -> Contract:
+        """The file of programs, with a contract of its own; nothing of it is checked. Kinds of fusions are left out."""
+        self.discard()
+        self.opened = ("", None)
+        self.left_out = without
+        joined = programs[0].built
+        if len(programs) > 1:
+            joined = _core.join_programs([(p.built, self.experiment.bounds(p.number)) for p in programs])
+        contract = self.contract(joined, [self.driver.programs[number] for number in self.experiment.programs])
+        self.refuse_assumptions(contract)
+        self.staged = self.make(joined, contract)
+        return contract
+
+    def verification(self, program: Program, contract: Contract, measured: list[Measured]) -> Verification:
         return Verification(
             self.model, self.checked_calls() if program.number == 0 else [program.call],
-            self.experiment.probed(program.number),
-            self.input_names, program.names, contract, self.options.tolerance, self.path if self.final else "",
-            self.runtime, self.open_once, self.options.allow_random, program.number > 0, self.staged.path,
-            program.session, self.keeps_numbers, self.within,
+            self.experiment.probed(program.number), self.input_names, program.names, contract, self.options.tolerance,
+            self.path if self.final else "", self.runtime, self.open_once, self.options.allow_random, program.number,
+            self.staged.path, program.session, self.keeps_numbers, self.within, self.is_guarded, measured,
         )  # fmt: skip
 
     def with_sizes(self, program: Program, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -257,8 +280,8 @@ class Job(ABC):
         """The symbol without which `make` would have worked, where that can be told."""
         return -1
 
-    def is_guarded(self, error: Exception) -> bool:
-        """Whether it differs because of a guard that torch.export put into the program."""
+    def is_guarded(self) -> bool:
+        """Whether the last run ended at a guard that torch.export put into the program."""
         return False
 
     def open_once(self, path: str) -> Any:

@@ -38,3 +38,26 @@ class Progress:
     def spent(self, seconds: float) -> None:
         if self.open:
             self.timings[self.current] = self.timings.get(self.current, 0.0) + seconds
+
+
+# Of an experiment: the name of each stage, and what is shown.
+STAGES = {
+    "probe": "probing which dimensions may vary", "solve": "solving {operators} operators over {runs} runs",
+    "guards": "asking what else the model would do", "verify": "verifying in {runtime} at sizes never probed",
+}  # fmt: skip
+
+
+class Stages:
+    """The stages of an experiment, each shown when it begins."""
+
+    def __init__(self, progress: Progress):
+        self.progress, self.stage = progress, ""
+
+    def enter(self, stage: str, words: dict[str, str]) -> None:
+        if stage == self.stage:
+            return
+        self.stage = stage
+        if stage in STAGES:
+            self.progress.enter("solve" if stage == "guards" else stage, STAGES[stage].format(**words))
+        else:
+            self.progress.leave()  # writing has stages of its own

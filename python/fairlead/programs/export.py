@@ -24,6 +24,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from fairlead import _core
+from fairlead.base.errors import error_found
 from fairlead.contract import LARGEST, Check, Contract, FixedDim, Symbol, Tensor, merged
 from fairlead.patches.model_state import ModelState
 from fairlead.record.session import RecordingSession, instead
@@ -31,9 +32,10 @@ from fairlead.tree.caches import register_flattening_functions
 from fairlead.tree.calls import Call, NamedTensors, base_call, normalise
 from fairlead.tree.dtypes import BY_NAME, DTYPES
 from fairlead.tree.dynamic_shapes import DYNAMIC, STATIC, leaves_of, requests
+from fairlead.verify.checked_rows import in_words, rows_of
 from fairlead.verify.patience import TookTooLong, at_most, seconds_for
 from fairlead.verify.runtime_check import OnnxSession
-from fairlead.verify.verification import Difference, Setting, Verification, first_line
+from fairlead.verify.verification import Verification, first_line
 
 # What a file may name to be imported: modules of Transformers that have classes of outputs and caches.
 TRANSFORMERS_OUTPUTS = re.compile(
@@ -244,16 +246,19 @@ class ProgramVerification(Verification):
         """Sizes that were equal in the example may have to be, although the program does not say so: tried as well."""
         held = {t.data_ptr(): t.numel() * t.element_size() for t in [*self.model.parameters(), *self.model.buffers()]}
         made_at = [s.tried[0] if s.tried else 0 for s in self.probed.symbols]
-        example = list(self.symbols_of(self.example()).values())
-        plan = _core.CheckPlan(self.probed, 1, sum(held.values()), example, made_at)
-        began = time.perf_counter()
-        while (step := plan.next(time.perf_counter() - began)) is not None:
-            found = self.checked(step)
-            if not isinstance(found, str):
-                raise found.error
-            plan.told(step, _core.Checked(verdict=found, parts=self.parts if found == "refused" else 0))
-        rows = self.finish()
-        self.contract.verified = self.in_words(rows)
+        example = list(self.settings.symbols_of(self.settings.example).values())
+        checks = _core.ProgramChecks(self.probed, sum(held.values()), example, made_at)
+        while not checks.over:
+            step, began = checks.step, time.perf_counter()
+            answer = self.look(step) if isinstance(step, _core.Look) else self.check(step)
+            checks.answer(answer, time.perf_counter() - began)
+        if isinstance(checks.step, _core.Failed):
+            nothing = f"No file was written under {self.path}."
+            raise error_found(checks.step.finding, nothing, self.runtime, "the program")
+        rows = rows_of(self.measured, checks.rows)
+        self.contract.add_reserves(checks.reserves())
+        self.contract.drawn = dict(self.draws.axes) if self.draws else {}
+        self.contract.verified = in_words(rows, self.runtime, len(self.calls), len(self.output_names), self.draws)
         return rows
 
     seconds: float | None = None  # a call may take
@@ -262,13 +267,6 @@ class ProgramVerification(Verification):
         with torch.no_grad(), register_flattening_functions(), at_most(self.seconds):
             leaves = pytree.tree_leaves(self.model(*args, **kwargs))
         return [t.clone() for t in leaves if isinstance(t, torch.Tensor)]
-
-    def difference(self, setting: Setting, row: dict[str, Any]) -> Difference:
-        error = _core.Discrepancy(
-            f"[verify] Expected ONNX Runtime to agree with the program, but output {row['output']!r} {row['problem']} "
-            f"at {setting.words}. No file was written under {self.path}."
-        )
-        return Difference(error, setting.tensors, setting.words)
 
 
 class ProgramExport:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fairlead._core import Unsupported
-from fairlead.base.errors import caused
+from fairlead import _core
+from fairlead.base.errors import error_found
 from fairlead.tree.values import variations
 
 if TYPE_CHECKING:
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
 
 def outside_of(
     session: RecordingSession, call: Call, first: list[torch.Tensor], second: list[torch.Tensor], reference: int
-) -> list[tuple[str, str, str, bool]]:
-    """(what, operator, line, are floats) of what follows the values without an operator; nothing where a run is another
-    program."""
+) -> list[tuple[_core.Outside, bool]]:
+    """What follows the values without an operator, and whether it is floats; nothing where a run is another program."""
     runs = []
     with session:
         for tensors in (first, second):
@@ -32,29 +31,8 @@ def outside_of(
             if not outcome.ok:
                 return []
             runs.append(outcome.run)
-    return [tuple(row) for row in session.core.follows_from_outside(*runs)]
-
-
-def refusal(rows: list[tuple[str, str, str, bool]], nothing_written: str) -> Unsupported:
-    what, place, _, _ = rows[0]
-    where = f"{place} takes {what}" if place else f"the model returns {what}"
-    more = f" (and {len(rows) - 1} more)" if len(rows) > 1 else ""
-    cause = (
-        f"{where}{more} that was made outside of them (Python, NumPy, another thread, a kernel of its own) "
-        "and changes with the values of the inputs"
-    )
-    error = caused(
-        Unsupported(
-            "[export] Expected everything that follows the inputs to come from PyTorch's operators, but "
-            f"{cause}. {nothing_written} Compute it with torch operators on tensors: "
-            "torch.stack([a, b]) for torch.tensor([a, b])."
-        ),
-        cause,
-    )
-    error.details = [
-        {"kind": "from outside", "what": what, "operator": place, "source": source} for what, place, source, _ in rows
-    ]
-    return error
+    rows = session.core.follows_from_outside(*runs)
+    return [(_core.Outside(what=what, place=place, source=source), floats) for what, place, source, floats in rows]
 
 
 def refuse_outside(session: RecordingSession, call: Call, reference: int, tensors: list[torch.Tensor]) -> None:
@@ -64,6 +42,7 @@ def refuse_outside(session: RecordingSession, call: Call, reference: int, tensor
         return
     for variation in variations(tensors, 1):
         found = outside_of(session, call, tensors, variation.tensors, reference)
-        rows = [row for row in found if row[-1]]
+        rows = [row for row, floats in found if floats]
         if rows:
-            raise refusal(rows, "Nothing was written.")
+            finding = _core.Finding(code="unsupported", why="outside", outside=rows)
+            raise error_found(finding, "Nothing was written.")

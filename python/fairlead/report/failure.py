@@ -9,6 +9,7 @@ from typing import Any
 
 from fairlead import _core
 from fairlead.report.record import class_name, versions
+from fairlead.verify.checked_rows import rows_of
 from fairlead.verify.first_differing import first_differing
 
 CONTEXT = 6  # operators shown before and after a parting
@@ -16,7 +17,7 @@ CONTEXT = 6  # operators shown before and after a parting
 
 def explain(error: _core.FairleadError, export: Any) -> None:
     """Adds the facts of a failed export. A model that branched runs once more, to see where the other side goes."""
-    failed = failed_check(error, export)
+    failed = failed_check(export)
     facts: dict[str, Any] = {
         "model": model_name(export.model),
         "versions": versions(),
@@ -49,12 +50,15 @@ def model_name(model: Any) -> str:
     return os.path.basename(os.fsdecode(model)) if isinstance(model, (str, os.PathLike)) else class_name(model)
 
 
-def failed_check(error: Exception, export: Any) -> tuple[Any, ...] | None:
-    """The program, the tensors and the rows of the check that an error comes from."""
-    if not export.has_begun:
+def failed_check(export: Any) -> tuple[Any, ...] | None:
+    """The program, the tensors and the rows of the check that an experiment failed with."""
+    step = export.experiment.step if export.has_begun else None
+    if not isinstance(step, _core.Failed) or step.finding.number < 0:
         return None
-    found = [n for n, problem in enumerate(export.driver.problems) if problem is error]
-    return export.driver.failed.get(found[0]) if found else None
+    driver = export.driver
+    found = driver.measured[step.finding.number]
+    rows = rows_of(driver.measured, export.experiment.rows(found.program))
+    return driver.programs[found.program], found.tensors, rows
 
 
 def name_operator(

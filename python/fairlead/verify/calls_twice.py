@@ -7,7 +7,6 @@ call changed on the model (`self.n`, `self.seen`) is an assumption of the contra
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import torch
 
@@ -18,9 +17,9 @@ from fairlead.verify.runtime_check import TensorValue, difference
 def remembered(
     model: torch.nn.Module, run: Callable[[], list[torch.Tensor]], names: list[str], state: ModelState,
     tolerance: float | None, run_other: Callable[[], list[torch.Tensor]] | None = None,
-) -> dict[str, Any] | None:  # fmt: skip
-    """An assumption where a second call differs from the first; nothing where it does not. Where the first changes the
-    model, a call with other values behind it is compared with the same call alone."""
+) -> tuple[str, str] | None:  # fmt: skip
+    """What happens where a second call differs from the first, and the line of the model; nothing where it does not.
+    Where the first changes the model, a call with other values behind it is compared with the same call alone."""
     try:
         first = [t.clone() for t in run()]
         changed = state.changes()
@@ -53,11 +52,10 @@ def fresh(run: Callable[[], list[torch.Tensor]], state: ModelState) -> list[torc
         state.restore()
 
 
-def assumption(model: torch.nn.Module, changed: list[str], what: str) -> dict[str, Any]:
+def assumption(model: torch.nn.Module, changed: list[str], what: str) -> tuple[str, str]:
     shown = ", ".join(changed[:3]) + (f" and {len(changed) - 3} more" if len(changed) > 3 else "")
     cause = f"forward changes {shown}" if changed else "forward keeps something outside of the model"
-    return {"kind": "state", "what": f"{cause}, and {what}: the file computes the first call",
-            "module": "", "source": place_of(model), "count": 1}  # fmt: skip
+    return f"{cause}, and {what}", place_of(model)
 
 
 def place_of(model: torch.nn.Module) -> str:

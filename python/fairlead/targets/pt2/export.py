@@ -132,7 +132,7 @@ class Pt2Export(Job):
         program: Any = self.exported
         program.contract = contract
 
-    def is_guarded(self, error: Exception) -> bool:
+    def is_guarded(self) -> bool:
         return self.way == "torch.export" and self.opened[1].guarded
 
     # ---- the program ------------------------------------------------------------------------------
