@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ORDER = [
     "base",
     "files",
+    "weights",
     "tree",
     "symbol",
     "aten",

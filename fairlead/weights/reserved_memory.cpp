@@ -1,0 +1,44 @@
+// A file without a name and without blocks: the system gives it one when a page is looked at.
+#include "fairlead/weights/reserved_memory.h"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <string>
+#include <system_error>
+
+#include "fairlead/base/error.h"
+
+namespace fairlead {
+
+ReservedMemory::ReservedMemory(std::int64_t bytes) : size_(static_cast<std::size_t>(bytes)) {
+  const auto fail = [&] {
+    const int number = errno;
+    if (descriptor_ >= 0) ::close(descriptor_);
+    throw Error(ErrorCode::kIo, "[read_weights] Could not reserve addresses for " +
+                                    std::to_string(bytes) +
+                                    " bytes: " + std::generic_category().message(number) +
+                                    ". Load the model instead of leaving its weights in place.");
+  };
+  descriptor_ = ::memfd_create("fairlead-weights", MFD_CLOEXEC);
+  if (descriptor_ < 0 || ::ftruncate(descriptor_, bytes) != 0) fail();
+  if (bytes == 0) return;
+  void* const at =
+      ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_, 0);
+  if (at == MAP_FAILED) fail();
+  data_ = static_cast<std::byte*>(at);
+}
+
+ReservedMemory::~ReservedMemory() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+  ::close(descriptor_);
+}
+
+bool ReservedMemory::touched() const {
+  struct ::stat now {};
+  return ::fstat(descriptor_, &now) != 0 || now.st_blocks > 0;
+}
+
+}  // namespace fairlead
