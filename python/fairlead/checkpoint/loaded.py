@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +12,14 @@ import torch
 
 from fairlead._core import FairleadError, InvalidInput
 from fairlead.checkpoint import tasks
+from fairlead.checkpoint.in_place import InPlace
 from fairlead.checkpoint.sample_inputs import Samples
 from fairlead.checkpoint.sentence_embedding import SentenceEmbedding, pooling_of
 from fairlead.checkpoint.source import Checkpoint, custom_code, one_line, quiet, reading, weights
 from fairlead.checkpoint.stored import is_taken_apart, state_dict
 from fairlead.generation.export import plan_for
 from fairlead.generation.plan import PartPlan, Plan
+from fairlead.record.stand_in import without_weights
 
 WEIGHT_DTYPES = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16", "float64")}
 
@@ -28,6 +31,7 @@ class Loaded:
     model: torch.nn.Module
     samples: Samples
     dtype: torch.dtype
+    placed: InPlace | None = None  # where its weights are, which nobody loaded
 
     @property
     def generates(self) -> bool:
@@ -52,7 +56,8 @@ class Loaded:
 
     def called(self, function: Any, call: dict[str, Any]) -> Any:
         try:
-            with torch.no_grad(), quiet():
+            alone = nullcontext() if self.placed is None else without_weights(self.model)
+            with torch.no_grad(), quiet(), alone:
                 return function(**call)
         except (FairleadError, MemoryError):
             raise
@@ -79,6 +84,19 @@ def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None)
         show(f"loading {architecture} for {found.name}")
     model = load_model(checkpoint, architecture, WEIGHT_DTYPES[dtype])
     return Loaded(checkpoint, found, model, Samples(checkpoint, model, found), WEIGHT_DTYPES[dtype])
+
+
+def load_in_place(checkpoint: Checkpoint, task: str | None, dtype: str | None, show: Any = None) -> Loaded:
+    """The same with weights that stay where they are; dtype None: that of the checkpoint."""
+    found, architecture = tasks.detect(checkpoint, task)
+    if show is not None:
+        show(f"making {architecture} for {found.name} without its weights")
+    placed = InPlace.of(checkpoint.folder)
+    wanted: Any = "auto" if dtype is None else WEIGHT_DTYPES[dtype]
+    model: Any = load_model(checkpoint, architecture, wanted, placed.state_dict())
+    placed.place(model)
+    kept = Samples(checkpoint, model, found)
+    return Loaded(checkpoint, found, model, kept, model.dtype, placed)
 
 
 def custom_class(checkpoint: Checkpoint, architecture: str) -> Any:
@@ -116,15 +134,21 @@ def refuse_larger_than_files(checkpoint: Checkpoint, cls: Any) -> None:
         )
 
 
-def load_model(checkpoint: Checkpoint, architecture: str, dtype: torch.dtype) -> torch.nn.Module:
-    """In eval mode; weights that the checkpoint does not have are an error, because they would be random."""
+def load_model(
+    checkpoint: Checkpoint, architecture: str, dtype: torch.dtype | str, tensors: dict[str, torch.Tensor] | None = None
+) -> torch.nn.Module:
+    """In eval mode; weights that the checkpoint does not have are an error, because they would be random. `tensors`
+    are taken for those of its files."""
     import transformers
 
     cls = getattr(transformers, architecture, None) or custom_class(checkpoint, architecture)
     word = "dtype" if int(transformers.__version__.partition(".")[0]) >= 5 else "torch_dtype"
     arguments = checkpoint.arguments() | {"config": checkpoint.config, word: dtype, "output_loading_info": True}
     refuse_larger_than_files(checkpoint, cls)
-    if is_taken_apart(checkpoint):
+    if tensors is not None:
+        config = copy.deepcopy(checkpoint.config)
+        arguments |= {"pretrained_model_name_or_path": None, "config": config, "state_dict": tensors}
+    elif is_taken_apart(checkpoint):
         config = copy.deepcopy(checkpoint.config)
         del config.quantization_config
         arguments |= {"pretrained_model_name_or_path": None, "config": config, "state_dict": state_dict(checkpoint)}

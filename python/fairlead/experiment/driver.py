@@ -122,6 +122,7 @@ class Driver:
             call = self.programs[given.number].later if given.kind == "next" else self.export.calls[given.number]
         session = RecordingSession(self.export.model, self.export.rolls, not step.plain)
         session.numbers, session.carry = self.export.keeps_numbers, not step.forgets
+        session.placed = self.export.options.placed
         self.programs[step.program] = Program(step.program, call, session)
         return _core.CallFacts(sizes=[list(t.shape) for t in call.tensors])
 
@@ -138,7 +139,7 @@ class Driver:
 
         try:
             with session:
-                if step.reference < 0:
+                if step.reference < 0 and session.placed is None:
                     outcome = session.run(*inputs, keep=True)
                 else:
                     outcome = session.run_cheaply(again, step.reference, step.heavy, step.spare, step.brief)
@@ -177,7 +178,8 @@ class Driver:
         call = self.export.call
         args, kwargs = call.with_tensors([t.clone() for t in call.tensors])
         try:
-            eager(self.export.model, args, kwargs)
+            with self.export.calls_alone():
+                eager(self.export.model, args, kwargs)
         except Exception:  # whatever it is: the first error has said it
             return _core.Ran()
         finally:
@@ -186,7 +188,8 @@ class Driver:
 
     def next_call(self, step: Any) -> Any:
         program = self.programs[step.program]
-        program.later = next_call(self.export.model, program.call)
+        with self.export.calls_alone():
+            program.later = next_call(self.export.model, program.call)
         if program.later is None:
             return _core.CallFacts(found=False)
         sizes = [list(t.shape) for t in program.later.tensors]
@@ -256,6 +259,7 @@ class Driver:
         program: Any = self.programs[step.program]
         try:
             if program.verification is None:
+                self.export.before_checks()
                 program.verification = self.export.verification(program, self.contract)
             found = program.verification.checked(step)
         except _core.FairleadError as error:
