@@ -6,12 +6,29 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <string>
 #include <system_error>
 
 #include "fairlead/base/error.h"
 
 namespace fairlead {
+namespace {
+
+// -1 where there is none, and errno says why.
+int file_without_name() {
+#if defined(__linux__)
+  return ::memfd_create("fairlead-weights", MFD_CLOEXEC);
+#else
+  std::FILE* const made = std::tmpfile();  // gone when its last descriptor is
+  if (made == nullptr) return -1;
+  const int descriptor = ::dup(::fileno(made));
+  std::fclose(made);
+  return descriptor;
+#endif
+}
+
+}  // namespace
 
 ReservedMemory::ReservedMemory(std::int64_t bytes) : size_(static_cast<std::size_t>(bytes)) {
   const auto fail = [&] {
@@ -22,7 +39,7 @@ ReservedMemory::ReservedMemory(std::int64_t bytes) : size_(static_cast<std::size
                                     " bytes: " + std::generic_category().message(number) +
                                     ". Load the model instead of leaving its weights in place.");
   };
-  descriptor_ = ::memfd_create("fairlead-weights", MFD_CLOEXEC);
+  descriptor_ = file_without_name();
   if (descriptor_ < 0 || ::ftruncate(descriptor_, bytes) != 0) fail();
   if (bytes == 0) return;
   void* const at =

@@ -38,6 +38,15 @@ constexpr const char* kComplete = "Check that the files are complete.";
               "[read_weights] Could not read '" + path + "': " + why + ". " + kComplete);
 }
 
+bool written_at_once(const struct ::stat& a, const struct ::stat& b) {
+#if defined(__APPLE__)
+  const auto x = a.st_mtimespec, y = b.st_mtimespec;
+#else
+  const auto x = a.st_mtim, y = b.st_mtim;
+#endif
+  return x.tv_sec == y.tv_sec && x.tv_nsec == y.tv_nsec;
+}
+
 std::string reason(int number) { return std::generic_category().message(number); }
 
 // A name of a file in the folder itself.
@@ -122,8 +131,7 @@ void WeightFile::check_unchanged() const {
   struct ::stat now {};
   if (::stat(path_.c_str(), &now) != 0) fail_read(path_, reason(errno));
   if (now.st_dev != opened_.st_dev || now.st_ino != opened_.st_ino ||
-      now.st_size != opened_.st_size || now.st_mtim.tv_sec != opened_.st_mtim.tv_sec ||
-      now.st_mtim.tv_nsec != opened_.st_mtim.tv_nsec) {
+      now.st_size != opened_.st_size || !written_at_once(now, opened_)) {
     fail("'" + path_ + "' to stay as it is", "a file that changed while it was read",
          "Export again when nothing writes to it.");
   }

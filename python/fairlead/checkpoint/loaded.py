@@ -86,15 +86,18 @@ def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None)
     return Loaded(checkpoint, found, model, Samples(checkpoint, model, found), WEIGHT_DTYPES[dtype])
 
 
-def load_in_place(checkpoint: Checkpoint, task: str | None, dtype: str | None, show: Any = None) -> Loaded:
-    """The same with weights that stay where they are; dtype None: that of the checkpoint."""
+def load_in_place(
+    checkpoint: Checkpoint, task: str | None, dtype: str | None, folder: str, show: Any = None
+) -> Loaded:
+    """The same with weights that stay where they are; dtype None: that of the checkpoint. What has to be converted
+    goes to a file in `folder`."""
     found, architecture = tasks.detect(checkpoint, task)
     if show is not None:
         show(f"making {architecture} for {found.name} without its weights")
     placed = InPlace.of(checkpoint.folder)
     wanted: Any = "auto" if dtype is None else WEIGHT_DTYPES[dtype]
     model: Any = load_model(checkpoint, architecture, wanted, placed.state_dict())
-    placed.place(model)
+    placed.place(model, folder, show)
     kept = Samples(checkpoint, model, found)
     return Loaded(checkpoint, found, model, kept, model.dtype, placed)
 
