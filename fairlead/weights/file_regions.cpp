@@ -28,13 +28,7 @@ std::vector<FilePart> FileRegions::find(const std::byte* begin, std::int64_t byt
     const std::int64_t skipped = begin - it->first;
     const std::int64_t taken = std::min(bytes, it->second.bytes - skipped);
     if (taken <= 0) return {};
-    const std::int64_t offset = it->second.offset + skipped;
-    if (!found.empty() && found.back().file == it->second.file &&
-        found.back().offset + found.back().bytes == offset) {
-      found.back().bytes += taken;
-    } else {
-      found.push_back({it->second.file, offset, taken});
-    }
+    found.push_back({it->second.file, it->second.offset + skipped, taken});
     begin += taken;
     bytes -= taken;
   }

@@ -22,7 +22,7 @@ class FileRegions {
   // The bytes of `part`, in their order, stand at `begin`. Regions do not overlap.
   void add(const std::byte* begin, FilePart part);
 
-  // What the memory is, part after part; nothing where some of it is in no file.
+  // What the memory is, part after part as they were added; nothing where some of it is in no file.
   [[nodiscard]] std::vector<FilePart> find(const std::byte* begin, std::int64_t bytes) const;
 
   [[nodiscard]] bool holds(const std::byte* at) const { return !find(at, 1).empty(); }

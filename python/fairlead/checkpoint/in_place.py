@@ -98,17 +98,21 @@ class InPlace:
     # ---- parameters ---------------------------------------------------------------------------------
 
     def place(self, model: torch.nn.Module, folder: str, show: Any = None) -> None:
-        """Every parameter that is Stored gets its place; buffers are read, because a forward pass may write them. What
-        has to be converted goes to a file in `folder`."""
+        """Every parameter and buffer that is Stored gets its place. What has to be converted goes to a file in
+        `folder`. Runs without weights read buffers all the same: one that is put together is, and is small."""
         known: dict[int, torch.Tensor] = {}
         waiting: list[tuple[Stored, list[Block]]] = []
         other: list[tuple[Stored, list[Block]]] = []
-        stored = [t for _, t in slots(model, "_parameters") if isinstance(t, Stored)]
+        buffers = {id(t) for _, t in slots(model, "_buffers")}
+        stored = [t for _, t in [*slots(model, "_parameters"), *slots(model, "_buffers")] if isinstance(t, Stored)]
         for tensor in {id(t): t for t in stored}.values():
             blocks = list(in_order(tensor.blocks, tuple(tensor.shape)))
             self.bytes += tensor.numel() * tensor.dtype.itemsize
             if not all(self.is_plain(b, tensor.dtype) for b in blocks):
                 other.append((tensor, blocks))
+                continue
+            if len(blocks) > 1 and id(tensor) in buffers:
+                known[id(tensor)] = tensor.computed()
                 continue
             self.used |= {b.file for b in blocks}
             if len(blocks) > 1:
@@ -123,8 +127,7 @@ class InPlace:
         for (table, name), tensor in slots(model, "_parameters"):
             table[name] = made.get(id(tensor), tensor)  # those that are tied stay one
         for (table, name), tensor in slots(model, "_buffers"):
-            if isinstance(tensor, Stored):
-                table[name] = tensor.computed()
+            table[name] = known.get(id(tensor), tensor)
 
     def is_plain(self, block: Block, dtype: torch.dtype) -> bool:
         return block.dtype == dtype and block.in_order and block.offset % dtype.itemsize == 0

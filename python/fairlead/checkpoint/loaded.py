@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,8 @@ from fairlead.checkpoint.source import Checkpoint, custom_code, one_line, quiet,
 from fairlead.checkpoint.stored import is_taken_apart, state_dict
 from fairlead.generation.export import plan_for
 from fairlead.generation.plan import PartPlan, Plan
+from fairlead.record.light import needs_data
+from fairlead.record.session import place_of
 from fairlead.record.stand_in import without_weights
 
 WEIGHT_DTYPES = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16", "float64")}
@@ -56,9 +57,8 @@ class Loaded:
 
     def called(self, function: Any, call: dict[str, Any]) -> Any:
         try:
-            alone = nullcontext() if self.placed is None else without_weights(self.model)
-            with torch.no_grad(), quiet(), alone:
-                return function(**call)
+            with torch.no_grad(), quiet():
+                return function(**call) if self.placed is None else self.called_alone(self.placed, function, call)
         except (FairleadError, MemoryError):
             raise
         except Exception as error:
@@ -68,6 +68,18 @@ class Loaded:
                 f"but it raised {type(error).__name__}: {one_line(error).rstrip('.')}. "
                 "Give inputs of your own with a SCRIPT.py:FUNCTION."
             ) from error
+
+    def called_alone(self, placed: InPlace, function: Any, call: dict[str, Any]) -> Any:
+        """Without weights, unless the model reads what they decide."""
+        try:
+            with without_weights(self.model):
+                return function(**call)
+        except Exception as error:
+            first = error.__cause__ if isinstance(error, FairleadError) and error.__cause__ else error
+            if not needs_data(first):
+                raise
+            placed.read(f"{one_line(first).rstrip('.')}{place_of(first)}")
+        return function(**call)
 
     def cast(self, call: dict[str, Any]) -> dict[str, Any]:
         def fitting(value: Any) -> Any:
