@@ -53,6 +53,15 @@ ReservedMemory::~ReservedMemory() {
   ::close(descriptor_);
 }
 
+void ReservedMemory::forget() {
+  if (::ftruncate(descriptor_, 0) != 0 ||
+      ::ftruncate(descriptor_, static_cast<off_t>(size_)) != 0) {
+    throw Error(ErrorCode::kIo, "[read_weights] Could not give memory back: " +
+                                    std::generic_category().message(errno) +
+                                    ". Load the model instead of leaving its weights in place.");
+  }
+}
+
 bool ReservedMemory::touched() const {
   struct ::stat now {};
   return ::fstat(descriptor_, &now) != 0 || now.st_blocks > 0;

@@ -19,6 +19,8 @@ class ReservedMemory {
   [[nodiscard]] std::span<std::byte> bytes() const { return {data_, size_}; }
   // Whether any of it was read or written: what was read where nothing was written is zeros.
   [[nodiscard]] bool touched() const;
+  // Whatever was written is gone, and its memory given back.
+  void forget();
 
  private:
   int descriptor_ = -1;

@@ -148,6 +148,7 @@ void init_weights(nb::module_& m) {
           },
           nb::sig("def memory(self) -> typing.Any"))
       .def_prop_ro("touched", &ReservedMemory::touched)
+      .def("forget", &ReservedMemory::forget, "Whatever was filled is gone.")
       .def(
           "fill",
           [](const ReservedMemory& s, std::int64_t at, const WeightFolder& folder, std::size_t file,

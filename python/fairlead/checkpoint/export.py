@@ -25,6 +25,7 @@ from fairlead.base.errors import reworded
 from fairlead.base.staged import staged_folder
 from fairlead.checkpoint import client_files, layouts, likelihood
 from fairlead.checkpoint.beside import check_placed, is_too_large, new_files, staged_in_place, with_placed, words_of
+from fairlead.checkpoint.layer_check import check_layers
 from fairlead.checkpoint.loaded import WEIGHT_DTYPES, Loaded, load, load_in_place
 from fairlead.checkpoint.source import Checkpoint, find, quiet
 from fairlead.checkpoint.stored import stored_rows
@@ -202,6 +203,11 @@ class _Run:
         model, name = loaded.model, type(loaded.model).__name__
         with self.stage("observe", f"generating two tokens with {name}" if loaded.generates else f"running {name}"):
             plans = {kind: loaded.plan(merged=kind == "onnx") for kind in self.formats}
+        if loaded.placed is not None and self.options.verify and not loaded.placed.fits:
+            with self.stage("verify", "checking layers, one after the other"):
+                plan = next(iter(plans.values()))
+                checked = check_layers(model, plan, loaded.placed, self.options, self.staged, self.show)
+            self.options = replace(self.options, verify=False, checked=checked)
         result = CheckpointExport(self.checkpoint.source, self.folder, loaded.task.name, name, self.dtype, self.layout)
         for kind, plan in plans.items():
             several = len(plan.parts) > 1

@@ -207,11 +207,36 @@ class InPlace:
             return
         self.check()
         for joined in self.joined:
-            at = joined.at
-            for block in joined.blocks:
-                self.reserved.fill(at, self.files, block.file, block.offset, block.bytes)
-                at += block.bytes
+            self.fill_one(joined)
         self.filled = True
+
+    def fill(self, parameters: list[torch.nn.Parameter]) -> None:
+        """The same for these parameters alone."""
+        for joined in self.joined_in(parameters):
+            self.fill_one(joined)
+
+    def fill_one(self, joined: Joined) -> None:
+        at = joined.at
+        for block in joined.blocks:
+            self.reserved.fill(at, self.files, block.file, block.offset, block.bytes)
+            at += block.bytes
+
+    def joined_in(self, parameters: list[torch.nn.Parameter]) -> list[Joined]:
+        if self.reserved is None:
+            return []
+        first = self.reserved.memory.ctypes.data
+        places = {p.data_ptr() - first for p in parameters}
+        return [joined for joined in self.joined if joined.at in places]
+
+    def forget(self, parameters: list[torch.nn.Parameter]) -> None:
+        """What was read of these parameters need not stay in memory."""
+        if not self.filled and self.joined_in(parameters):
+            self.reserved.forget()
+        for parameter in parameters:
+            for k, memory in enumerate(self.memory):
+                offset = parameter.data_ptr() - memory.data_ptr()
+                if 0 <= offset < memory.numel():
+                    self.files.forget(k, offset, parameter.numel() * parameter.element_size())
 
     def check(self) -> None:
         """The files are as they were, and nobody took addresses for numbers."""

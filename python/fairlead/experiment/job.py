@@ -167,6 +167,7 @@ class Job(ABC):
                 program.verification = None
             self.refuse_assumptions(contract)  # it found what the model remembers
         else:
+            contract.verified = self.options.checked or contract.verified
             refuse_outside(self.session, self.call, probed.runs[0], self.call.at(probed.sizes_at(probed.run_values[0])))
         self.finish(contract)
         record = record_of(self.model, contract, checks, probed)
