@@ -121,10 +121,10 @@ void check_part(const WeightFolder& folder, const StoredPart& part) {
     last += (part.dims[k] - 1) * part.strides[k];
   }
   const auto size = static_cast<std::int64_t>(dtype_size(part.dtype));
-  FAIRLEAD_CHECK(part.offset >= 0 && part.offset + (last + 1) * size <=
-                                         static_cast<std::int64_t>(
-                                             folder.file(part.file).bytes().size()),
-                 "a part beyond the end of its file");
+  FAIRLEAD_CHECK(
+      part.offset >= 0 && part.offset + (last + 1) * size <=
+                              static_cast<std::int64_t>(folder.file(part.file).bytes().size()),
+      "a part beyond the end of its file");
 }
 
 }  // namespace
@@ -187,8 +187,8 @@ void ConvertedFile::convert(const StoredPart& part, Dtype dtype) {
       file_.write(made[k]);
     }
     if (!whole) {
-      folder_.file(part.file).forget(0, static_cast<std::int64_t>(
-                                            folder_.file(part.file).bytes().size()));
+      folder_.file(part.file).forget(
+          0, static_cast<std::int64_t>(folder_.file(part.file).bytes().size()));
     }
   }
 }

@@ -44,9 +44,8 @@ std::int64_t copied_by_system(int from, int to, std::int64_t bytes,
   std::int64_t done = 0;
 #if defined(__linux__)
   while (done < bytes) {
-    const ssize_t some = ::copy_file_range(from, nullptr, to, nullptr,
-                                           static_cast<std::size_t>(std::min(kAtOnce, bytes - done)),
-                                           0);
+    const ssize_t some = ::copy_file_range(
+        from, nullptr, to, nullptr, static_cast<std::size_t>(std::min(kAtOnce, bytes - done)), 0);
     if (some < 0 && errno == EINTR) continue;
     if (some <= 0) break;
     done += some;
@@ -68,9 +67,8 @@ int copied(int from, int to, std::int64_t done, std::int64_t bytes,
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return got == 0 ? EIO : errno;  // it became shorter
     for (ssize_t written = 0; written < got;) {
-      const ssize_t some =
-          ::pwrite(to, buffer.data() + written, static_cast<std::size_t>(got - written),
-                   done + written);
+      const ssize_t some = ::pwrite(to, buffer.data() + written,
+                                    static_cast<std::size_t>(got - written), done + written);
       if (some < 0 && errno != EINTR) return errno;
       written += std::max<ssize_t>(some, 0);
     }

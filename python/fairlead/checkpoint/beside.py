@@ -66,8 +66,8 @@ def check_placed(
 def check_in_place(checkpoint: Checkpoint, folder: Any) -> None:
     if folder is not None and os.path.realpath(folder) != os.path.realpath(checkpoint.folder):
         raise InvalidInput(
-            f"[export] Expected no other folder with in_place, got '{folder}': files are added to '{checkpoint.folder}'. "
-            "Leave one of the two out."
+            f"[export] Expected no other folder with in_place, got '{folder}': files are added to "
+            f"'{checkpoint.folder}'. Leave one of the two out."
         )
     for path in weight_files(checkpoint.folder):
         if os.path.islink(path):
@@ -110,7 +110,11 @@ def new_files(folder: str, made: list[str], placed: InPlace) -> list[str]:
         name
         for name in made
         if name not in links
-        and (name in MADE or name.endswith((".onnx", ".onnx.fairlead.json")) or not os.path.lexists(os.path.join(folder, name)))
+        and (
+            name in MADE
+            or name.endswith((".onnx", ".onnx.fairlead.json"))
+            or not os.path.lexists(os.path.join(folder, name))
+        )
     ]
 
 
@@ -121,7 +125,7 @@ def with_placed(options: Options, loaded: Loaded, staged: str, placement: str, s
     names = [placed.files.names[k] for k in sorted(placed.used)]
     for name in names:
         path, to = os.path.realpath(os.path.join(placed.folder, name)), os.path.join(staged, name)
-        if placement != "in place":
+        if placement != "in_place":
             whole = size_text(os.path.getsize(path))
 
             def tell(done: int, name: str = name, whole: str = whole) -> None:
@@ -134,8 +138,8 @@ def with_placed(options: Options, loaded: Loaded, staged: str, placement: str, s
         except OSError as error:
             if options.verify:
                 raise WriteError(
-                    f"[export] Could not give '{path}' a second name, by which the model is checked before it is there: "
-                    f"{error.strerror}. Pass verify=False (--no-verify)."
+                    f"[export] Could not give '{path}' a second name, by which the model is checked before it is "
+                    f"there: {error.strerror}. Pass verify=False (--no-verify)."
                 ) from error
     placed.files.check_unchanged()
     return replace(options, placed=placed)
@@ -154,7 +158,7 @@ def words_of(placed: InPlace, placement: str) -> str:
     referred = size_text(placed.bytes - placed.converted)
     files = f"{len(placed.used)} file{'s' * (len(placed.used) != 1)}"
     where = f"weights: {referred} in {files} of the checkpoint, referred to where they are"
-    if placement != "in place" and placed.ways:
+    if placement != "in_place" and placed.ways:
         how = ", ".join(WAYS[way] for way in dict.fromkeys(placed.ways))
         where = f"weights: {referred} in {files} ({how})"
     if not placed.converted:

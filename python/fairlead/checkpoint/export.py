@@ -96,7 +96,7 @@ def export_checkpoint(
 
     task: a name of Transformers' pipelines; None finds it out.
     formats: "onnx", "pt2", "pte".
-    dtype: of the weights, "float32", "float16", "bfloat16" or "float64"; None: float32, in place that of the checkpoint.
+    dtype: of the weights, "float32", "float16", "bfloat16" or "float64"; None: float32, placed as they are.
     tolerance: largest difference allowed, in proportion to an output's largest value; None: 5e-3 for float32, by dtype.
     allow_random: outputs that differ from run to run are no error; see fairlead.export.
     max_size: the largest size of a symbol, {"sequence": 2048}, in every part that has it.
@@ -121,7 +121,7 @@ def export_checkpoint(
         raise InvalidInput(f"[export] Expected dtype as one of {', '.join(WEIGHT_DTYPES)}, got '{dtype}'.")
     layouts.check(layout, dtype or "float32")
     if weights is not None:
-        check_kept(weights, quantize, dtype)
+        check_kept(weights, quantize, dtype or "float32")
         target = target or OnnxRuntime()
     checkpoint = source if isinstance(source, Checkpoint) else find(os.fspath(source), trust_remote_code)
     if checkpoint is None:
@@ -133,7 +133,7 @@ def export_checkpoint(
         check_placed(checkpoint, folder, in_place, place, formats, layout, (target, quantize, weights))
     if folder is None and not in_place:
         raise InvalidInput("[export] Expected a folder to write to, or in_place=True, got neither.")
-    placement = "in place" if in_place else place
+    placement = "in_place" if in_place else place
     if placement is None:
         dtype = dtype or "float32"
     options = Options(
@@ -172,7 +172,7 @@ class _Run:
         self.dtype, self.options, self.show, self.layout = dtype, options, show, layout
         self.timings: dict[str, float] = {}
         self.unknown: list[UnknownSymbol] = []
-        self.placement: str | None = None  # where weights are that nobody loads: "in place", "copy", "link"
+        self.placement: str | None = None  # where weights are that nobody loads: "in_place", "copy", "link"
         self.added: list[str] = []  # in place: the files that are put into the checkpoint's folder
 
     @property
@@ -256,8 +256,10 @@ class _Run:
         )
         if loaded.placed is not None:
             loaded.placed.check()
+            for name in result.parts:
+                loaded.placed.check_references(os.path.join(self.staged, name))
             result.notes.append(words_of(loaded.placed, self.placement or ""))
-            if self.placement == "in place":
+            if self.placement == "in_place":
                 result.files = self.added[:] = new_files(self.checkpoint.folder, result.files, loaded.placed)
         result.timings = self.timings | {"total": time.perf_counter() - start}
         return result

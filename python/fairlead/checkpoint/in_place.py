@@ -18,7 +18,16 @@ from typing import Any
 
 import torch
 
-from fairlead._core import ConvertedFile, InvalidInput, ReservedMemory, SharedWeights, WeightFile, WeightFolder
+from fairlead._core import (
+    ConvertedFile,
+    InternalError,
+    InvalidInput,
+    ReservedMemory,
+    SharedWeights,
+    WeightFile,
+    WeightFolder,
+    read_references,
+)
 from fairlead.base.units import size_text
 from fairlead.checkpoint.parts import Block, Stored, in_order
 from fairlead.tree.dtypes import DTYPES
@@ -64,6 +73,7 @@ class InPlace:
     bytes: int = 0  # of the parameters
     converted: int = 0  # bytes of them that are in the extra file
     used: set[int] = field(default_factory=set)  # files of the checkpoint that are referred to
+    parts: dict[tuple[str, int], tuple[str, int, str]] = field(default_factory=dict)  # where -> (dtype, bytes, name)
     filled: bool = False
     ways: list[str] = field(default_factory=list)  # how its files came into another folder
 
@@ -115,6 +125,8 @@ class InPlace:
                 known[id(tensor)] = tensor.computed()
                 continue
             self.used |= {b.file for b in blocks}
+            for b in blocks:
+                self.parts[self.files.names[b.file], b.offset] = (DTYPES[b.dtype], b.bytes, b.name)
             if len(blocks) > 1:
                 waiting.append((tensor, blocks))
             elif blocks:
@@ -156,12 +168,13 @@ class InPlace:
         os.rename(path, os.path.join(folder, self.extra_name))
         self.extra = WeightFile(os.path.join(folder, self.extra_name))
         memory = torch.from_numpy(self.extra.memory)
-        for (tensor, _), begin, size in zip(waiting, begins, sizes, strict=True):
+        for (tensor, blocks), begin, size in zip(waiting, begins, sizes, strict=True):
+            self.parts[self.extra_name, begin] = (DTYPES[tensor.dtype], size, blocks[0].name)
             known[id(tensor)] = memory[begin : begin + size].view(tensor.dtype).view(tuple(tensor.shape))
 
     def reserve(self, waiting: list[tuple[Stored, list[Block]]], known: dict[int, torch.Tensor]) -> None:
         at = 0
-        for tensor, blocks in waiting:
+        for _, blocks in waiting:
             self.joined.append(Joined(at, blocks))
             at += -(-sum(b.bytes for b in blocks) // 64) * 64
         if not at:
@@ -237,6 +250,20 @@ class InPlace:
                 offset = parameter.data_ptr() - memory.data_ptr()
                 if 0 <= offset < memory.numel():
                     self.files.forget(k, offset, parameter.numel() * parameter.element_size())
+
+    def check_references(self, path: str) -> int:
+        """Every initializer of a written model that lies in another file is a tensor there, or what was made of one;
+        how many there are."""
+        rows = read_references(path)
+        for name, dtype, file, offset, size in rows:
+            found = self.parts.get((file, offset))
+            if found is None or found[:2] != (dtype, size):
+                raise InternalError(
+                    f"[export] Expected {name} to be a tensor of '{self.folder}', got {size} bytes of {dtype} at "
+                    f"{offset} of {file}, where there is {'none' if found is None else found[2]}. This is a fault in "
+                    "Fairlead; please report it."
+                )
+        return len(rows)
 
     def check(self) -> None:
         """The files are as they were, and nobody took addresses for numbers."""

@@ -1,7 +1,7 @@
 """A model that does not fit into memory, checked layer by layer: the first, the last and one between.
 
-Each is exported by itself, with the weights of the checkpoint where they are, and compared with eager in ONNX Runtime at
-sizes that were not used to make it. What is around the layers is referred to and not run.
+Each is exported by itself, with the weights of the checkpoint where they are, and compared with eager in ONNX Runtime
+at sizes that were not used to make it. What is around the layers is referred to and not run.
 """
 
 from __future__ import annotations
@@ -60,9 +60,7 @@ def layers_of(model: torch.nn.Module) -> tuple[str, list[torch.nn.Module]] | Non
     return max(lists, key=lambda row: sum(map(bytes_of, row[1])), default=None)
 
 
-def check_layers(
-    model: torch.nn.Module, plan: Plan, placed: InPlace, options: Options, staged: str, show: Any
-) -> str:
+def check_layers(model: torch.nn.Module, plan: Plan, placed: InPlace, options: Options, staged: str, show: Any) -> str:
     """What was checked, in words for the contract. Raises Discrepancy where a layer differs."""
     whole = f"the whole, with {size_text(placed.bytes)} of weights, was not run"
     found = layers_of(model)
@@ -133,6 +131,7 @@ def arguments_of(plan: Plan, layers: list[torch.nn.Module]) -> list[tuple[dict[s
 
 def without_past(calls: list[dict[str, Any]]) -> dict[str, Any]:
     """A call whose cache is empty, where there is one; a copy, because a cache is written."""
+
     def past(call: dict[str, Any]) -> int:
         return sum(t.numel() for value in call.values() if kind_of(value) is not Kind.NOT for t in leaf_tensors(value))
 
@@ -148,7 +147,8 @@ def named(
     for name, value in bound.items():
         parameter = inspect.signature(layer.forward).parameters[name]
         values |= value if parameter.kind is inspect.Parameter.VAR_KEYWORD else {name: value}
-    inputs, constants = {}, {}
+    inputs: dict[str, Any] = {}
+    constants: dict[str, Any] = {}
     generator = torch.Generator().manual_seed(0)
 
     def with_numbers(tensor: torch.Tensor) -> torch.Tensor:

@@ -98,9 +98,7 @@ def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None)
     return Loaded(checkpoint, found, model, Samples(checkpoint, model, found), WEIGHT_DTYPES[dtype])
 
 
-def load_in_place(
-    checkpoint: Checkpoint, task: str | None, dtype: str | None, folder: str, show: Any = None
-) -> Loaded:
+def load_in_place(checkpoint: Checkpoint, task: str | None, dtype: str | None, folder: str, show: Any = None) -> Loaded:
     """The same with weights that stay where they are; dtype None: that of the checkpoint. What has to be converted
     goes to a file in `folder`."""
     found, architecture = tasks.detect(checkpoint, task)

@@ -7,6 +7,7 @@ its data, where that is small; otherwise it is an error.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -106,7 +107,7 @@ def in_order(blocks: list[Block], sizes: Sizes, axis: int = 0) -> Iterator[Block
     if len(edges) == 2:  # they part along a later axis: one index after the other
         edges = list(range(edges[0], edges[1] + 1))
     by_edge = sorted(blocks, key=lambda b: b.start[axis])
-    for low, high in zip(edges, edges[1:], strict=False):
+    for low, high in itertools.pairwise(edges):
         inside = [cut for b in by_edge if (cut := b.cut(axis, low, high)) is not None]
         yield from in_order(inside, put(sizes, axis, high - low), axis + 1 if high - low == 1 else axis)
 
@@ -121,11 +122,12 @@ class Stored(torch.Tensor):
     def __new__(
         cls, sizes: Sequence[int], dtype: torch.dtype, blocks: list[Block], fetch: Callable[[Block], torch.Tensor]
     ) -> Stored:
-        made: Stored = torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]  # torch has no types there
-            cls, tuple(sizes), strides=dense(sizes), dtype=dtype, device="cpu", requires_grad=False
+        made: Any = torch.Tensor._make_wrapper_subclass(
+            cls, tuple(sizes), strides=dense(sizes), dtype=dtype, device=torch.device("cpu"), requires_grad=False
         )
         made.blocks, made.fetch = blocks, fetch
-        return made
+        stored: Stored = made
+        return stored
 
     def __init__(self, *_: Any) -> None:
         super().__init__()
@@ -151,7 +153,7 @@ class Stored(torch.Tensor):
         return made
 
     @classmethod
-    def __torch_dispatch__(
+    def __torch_dispatch__(  # type: ignore[override]  # torch declares a function there
         cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         rule = RULES.get(func)

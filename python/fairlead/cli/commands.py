@@ -169,6 +169,7 @@ def export(
         options["place"] = "link"
     if options["in_place"] and not is_class:
         output = output or source
+        wants_report = bool(wants_report)  # a page that nobody asked for is no file of a checkpoint
     where = output or "model.onnx" if is_class or output is None else os.path.join(output, "model.onnx")
     own = is_class or trust_remote_code  # code that the user named: it takes what it takes
     bound = nullcontext() if own else bounded_by(source)

@@ -80,7 +80,7 @@ class Light:
         args = tuple(self.convert(each, given) for each in args)
         kwargs = {name: self.convert(each, given) for name, each in kwargs.items()}
         versions = [t._version for t in given]
-        out = recurrent(func, args) if func in LAYERS and not kwargs else None
+        out: Any = recurrent(func, args) if func in LAYERS and not kwargs else None
         if func is GROUPED:
             out = grouped(args, kwargs)
         if out is None:
