@@ -3,10 +3,15 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <cstring>
 #include <filesystem>
 
 #include "fairlead/base/error.h"
+#include "fairlead/base/half.h"
+#include "fairlead/weights/convert.h"
 #include "fairlead/weights/file_regions.h"
+#include "fairlead/weights/place_file.h"
+#include "fairlead/weights/reserved_memory.h"
 #include "fairlead/weights/weight_folder.h"
 #include "onnx_models.h"
 
@@ -194,4 +199,88 @@ TEST_CASE("memory stands for one part of a file, for several, or for none") {
   CHECK(regions.holds(at + 69));
   CHECK_FALSE(regions.holds(at + 70));
   CHECK_THROWS_AS(regions.add(at + 5, {"c", 0, 10}), Error);
+}
+
+namespace {
+
+// A checkpoint of the numbers 0.5, 1.5, ... as float32 "w" of these sizes.
+std::string put_floats(const TemporaryFolder& folder, const std::string& shape, std::size_t count) {
+  std::string file =
+      safetensors("{" + row("w", "F32", shape, "0," + std::to_string(4 * count)) + "}", 4 * count);
+  for (std::size_t k = 0; k < count; ++k) {
+    const float value = static_cast<float>(k) + 0.5F;
+    std::memcpy(file.data() + file.size() - 4 * (count - k), &value, 4);
+  }
+  put_file(folder / "model.safetensors", file);
+  return file;
+}
+
+std::vector<float> floats(const std::string& bytes) {
+  std::vector<float> found(bytes.size() / 4);
+  std::memcpy(found.data(), bytes.data(), 4 * found.size());
+  return found;
+}
+
+}  // namespace
+
+TEST_CASE("weights are converted and put into another order, a piece at a time") {
+  const TemporaryFolder folder;
+  constexpr std::size_t kMany = 2'500'000;  // more than a piece for each thread
+  put_floats(folder, std::to_string(kMany), kMany);
+  const WeightFolder opened(folder.path());
+  const std::int64_t begin = opened.tensors()[0].stored.begin;
+  ConvertedFile file(opened, folder / "made", "made", 2);
+  const auto whole = static_cast<std::int64_t>(kMany);
+  CHECK(file.add(Dtype::kFloat32, {{0, begin, Dtype::kFloat32, {2, 3}, {1, 2}}}) == 0);
+  const std::int64_t halves =
+      file.add(Dtype::kBfloat16, {{0, begin, Dtype::kFloat32, {whole}, {1}}});
+  CHECK(halves == 4096);  // a large one has a page of its own
+  const std::int64_t joined = file.add(Dtype::kFloat64, {{0, begin + 4, Dtype::kFloat32, {1}, {1}},
+                                                         {0, begin, Dtype::kFloat32, {1}, {1}}});
+  CHECK_THROWS_AS((void)file.add(Dtype::kFloat32, {{0, begin, Dtype::kInt32, {1}, {1}}}), Error);
+  CHECK_THROWS_AS((void)file.add(Dtype::kFloat32, {{0, begin, Dtype::kFloat32, {2}, {whole}}}),
+                  Error);
+  CHECK(file.close().size() == 16);
+  const std::string bytes = fairlead::test::file_bytes(folder / "made");
+  CHECK(floats(bytes.substr(0, 24)) == std::vector<float>{0.5F, 2.5F, 4.5F, 1.5F, 3.5F, 5.5F});
+  std::size_t wrong = 0;
+  for (std::size_t k = 0; k < kMany; ++k) {
+    std::uint16_t bits = 0;
+    std::memcpy(&bits, bytes.data() + halves + 2 * static_cast<std::int64_t>(k), 2);
+    wrong += bits == bfloat16_from_float(static_cast<float>(k) + 0.5F) ? 0 : 1;
+  }
+  CHECK(wrong == 0);
+  double second = 0;
+  std::memcpy(&second, bytes.data() + joined, 8);
+  CHECK(second == 1.5);
+}
+
+TEST_CASE("a file is placed under another name, and no half of one stays") {
+  const TemporaryFolder folder;
+  const std::string content(10'000'000, 'w');
+  put_file(folder / "from", content);
+  const Placed how = place_file(folder / "from", folder / "copy", false);
+  CHECK((how == Placed::kShared || how == Placed::kKernel || how == Placed::kCopied));
+  CHECK(fairlead::test::file_bytes(folder / "copy") == content);
+  CHECK(place_file(folder / "from", folder / "link", true) == Placed::kLinked);
+  CHECK(std::filesystem::hard_link_count(folder / "from") == 2);
+  CHECK_THROWS_AS((void)place_file(folder / "from", folder / "copy", false), Error);
+  CHECK_THROWS_AS((void)place_file(folder / "from", folder / "link", true), Error);
+  CHECK_THROWS_AS((void)place_file(folder / "none", folder / "other", false), Error);
+  CHECK_FALSE(std::filesystem::exists(folder / "other"));
+}
+
+TEST_CASE("reserved memory takes none until somebody looks, and it is known that somebody did") {
+  ReservedMemory memory(1ll << 40);
+  CHECK(memory.bytes().size() == 1ull << 40);
+  CHECK_FALSE(memory.touched());
+  CHECK(std::to_integer<int>(memory.bytes()[1ull << 39]) == 0);
+  CHECK(memory.touched());
+  memory.forget();
+  CHECK_FALSE(memory.touched());
+  memory.bytes()[5] = std::byte{7};
+  CHECK(memory.touched());
+  CHECK(std::to_integer<int>(memory.bytes()[5]) == 7);
+  memory.forget();
+  CHECK(std::to_integer<int>(memory.bytes()[5]) == 0);
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -20,7 +21,7 @@ import onnxruntime
 import pytest
 import torch
 from click.testing import CliRunner
-from fairlead._core import InvalidInput, WriteError
+from fairlead._core import Discrepancy, InvalidInput, WriteError
 from fairlead.checkpoint import in_place as placing
 from fairlead.cli.commands import fairlead as command
 from safetensors import safe_open
@@ -443,6 +444,31 @@ def test_what_has_to_be_read_is_read_where_it_fits(tmp_path: Path, monkeypatch: 
     result = fairlead.export_checkpoint(folder, in_place=True)
     assert result.worst is not None
     assert result.worst < 1e-5
+
+
+@pytest.mark.parametrize("name", ["llama", "mixtral"])
+def test_what_does_not_fit_is_checked_layer_by_layer(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made(name, tmp_path / "twin")
+    monkeypatch.setattr(placing, "free_memory", lambda: 10_000)
+    result = fairlead.export_checkpoint(folder, in_place=True)
+    said = result.parts["model.onnx"].contract.verified
+    assert re.search(r"^layers 0, 1 of 2 \(\w+DecoderLayer\), each by itself in ONNX Runtime: worst difference", said)
+    assert "was not run" in said
+    assert not list(folder.glob("layer-*"))
+    eager = T.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    assert run_both(folder, eager, 3, 5, 4) < 1e-5
+
+
+def test_a_layer_that_differs_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made("mixtral", tmp_path / "twin")
+    before = sorted(os.listdir(folder))
+    monkeypatch.setattr(placing, "free_memory", lambda: 10_000)
+    monkeypatch.setattr(placing.InPlace, "fill", lambda self, parameters: None)  # eager computes with zeros then
+    with pytest.raises(Discrepancy, match=r"In model.layers.0, checked by itself: Expected"):
+        fairlead.export_checkpoint(folder, in_place=True)
+    assert sorted(os.listdir(folder)) == before
 
 
 def test_a_folder_that_takes_no_second_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
