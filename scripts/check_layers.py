@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 ORDER = [
     "base",
     "files",
+    "weights",
     "tree",
     "symbol",
     "aten",
@@ -115,8 +116,9 @@ def check_core(errors: list[str]) -> None:
                 errors.append(f"{path}: includes {name}; the core knows no Python and no torch")
             if first == "protozero" and not str(path).startswith("fairlead/onnx/"):
                 errors.append(f"{path}: includes {name}; protozero belongs to fairlead/onnx")
-            if name == "simdjson.h" and not str(path).startswith(("fairlead/pt2/", "fairlead/experiment/transcript")):
-                errors.append(f"{path}: includes {name}; simdjson belongs to fairlead/pt2 and to transcripts")
+            readers = ("fairlead/pt2/", "fairlead/weights/", "fairlead/experiment/transcript")
+            if name == "simdjson.h" and not str(path).startswith(readers):
+                errors.append(f"{path}: includes {name}; simdjson belongs to {', '.join(readers)}")
             if first == "fairlead" and own is not None:
                 other = layer(name)
                 if other is None or other > own:

@@ -35,9 +35,10 @@ struct Rank {
   int rank;
 };
 // clang-format off
-constexpr std::array<Rank, 7> kRanks = {{
+constexpr std::array<Rank, 8> kRanks = {{
     {".data",           0},
     {".bin",            0},
+    {".safetensors",    0},
     {".onnx",           2},
     {".pt2",            2},
     {".pte",            2},

@@ -51,6 +51,10 @@ void sync_tree(const std::string& folder, const std::string& shown_as,
   for (; !error && at != fs::recursive_directory_iterator(); at.increment(error)) {
     const fs::file_status status = at->symlink_status(error);
     if (error) break;
+    // A second name of a file is of one that others wrote: a checkpoint may be larger than all
+    // memory.
+    std::error_code ignored;
+    if (fs::is_regular_file(status) && fs::hard_link_count(at->path(), ignored) > 1) continue;
     if (fs::is_regular_file(status) || fs::is_directory(status)) {
       sync_path(at->path().string(), shown_as, function);
     }

@@ -10,7 +10,7 @@ namespace fairlead {
 // happens where the file system has no such thing. Throws Error(kIo) naming `shown_as`.
 void sync_path(const std::string& path, const std::string& shown_as, const std::string& function);
 
-// All files and folders below `folder`, and the folder itself.
+// All files and folders below `folder`, but for second names of files, and the folder itself.
 void sync_tree(const std::string& folder, const std::string& shown_as, const std::string& function);
 
 // A lock on an existing folder while this lives, against other processes and threads that take it.

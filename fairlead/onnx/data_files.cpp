@@ -151,6 +151,23 @@ void commit_model(Staging& staging, const std::string& data) {
   remove_unnamed(staging.parent(), {staging.name()}, replaced);
 }
 
+void commit_files(Staging& staging, const std::vector<std::string>& names) {
+  staging.sync_content();
+  std::set<std::string> models, replaced;
+  for (const std::string& name : names) {
+    if (!name.ends_with(".onnx")) continue;
+    models.insert(name);
+    replaced.merge(data_of(staging.parent(), name));
+  }
+  {
+    const FolderLock lock(staging.parent());
+    for (const std::string& name : names) staging.move(name);
+    staging.sync_parent();
+  }
+  staging.discard();
+  remove_unnamed(staging.parent(), models, replaced);
+}
+
 void commit_folder(Staging& staging) {
   const fs::path final = fs::path(staging.parent()) / staging.name();
   // By folder below the target: the models that are written, and what those they replace referred

@@ -10,6 +10,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace fairlead {
 class ContentHash;
@@ -33,6 +34,11 @@ namespace fairlead::onnx {
 // that and opening its data. `data` is the name of the data in the staging; empty: none. Throws
 // Error(kIo).
 void commit_model(Staging& staging, const std::string& data);
+
+// Files of a staging go into the folder of its target, in this order, and data that the models
+// among them no longer need is removed in the same way. What else is there is not touched. Throws
+// Error(kIo).
+void commit_files(Staging& staging, const std::vector<std::string>& names);
 
 // A staged folder gets its final name, and data that it no longer needs is removed in the same way.
 void commit_folder(Staging& staging);

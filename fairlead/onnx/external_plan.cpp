@@ -1,6 +1,7 @@
 // Places initializers in the external file and writes it.
 #include "fairlead/onnx/external_plan.h"
 
+#include <optional>
 #include <utility>
 
 #include "fairlead/files/output_file.h"
@@ -47,14 +48,19 @@ std::int64_t initializer_bytes(const Graph& graph) {
 
 ExternalPlan plan_external(const Graph& graph, bool external, const SharedWeights* shared) {
   ExternalPlan plan;
-  if (!external) return plan;
+  if (!external && (shared == nullptr || shared->files().empty())) return plan;
   for_each_initializer(graph, [&](const TensorData& tensor) {
     const std::int64_t bytes = stored_bytes(tensor);
-    if (bytes < kExternalTensorBytes) return;
-    const auto [found, is_new] = plan.known.try_emplace(identity(tensor, bytes));
-    const ExternalSlot* elsewhere =
-        is_new && shared != nullptr ? shared->find(found->first) : nullptr;
-    if (elsewhere != nullptr) {
+    // However small: what is in a file already is not written again.
+    const bool in_files =
+        shared != nullptr && bytes > 0 && shared->files().holds(first_byte(tensor));
+    if (!in_files && (!external || bytes < kExternalTensorBytes)) return;
+    TensorIdentity same = identity(tensor, bytes);
+    const std::optional<ExternalSlot> elsewhere =
+        shared != nullptr ? shared->find(same) : std::nullopt;
+    if (!elsewhere && (!external || bytes < kExternalTensorBytes)) return;
+    const auto [found, is_new] = plan.known.try_emplace(std::move(same));
+    if (elsewhere && is_new) {
       found->second = *elsewhere;
     } else if (is_new) {
       found->second = {aligned(plan.bytes, bytes), bytes, {}};

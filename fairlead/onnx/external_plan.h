@@ -45,8 +45,8 @@ struct ExternalPlan {
 // Bytes of all initializers, those of subgraphs included.
 [[nodiscard]] std::int64_t initializer_bytes(const Graph& graph);
 
-// An empty plan where `external` is false; otherwise every initializer of kExternalTensorBytes or
-// more. Two initializers share a slot where they are the same bytes in the same order of one
+// What lies in files that `shared` declares, however small it is; where `external` is true also
+// every other initializer of kExternalTensorBytes or more. Two initializers share a slot where they are the same bytes in the same order of one
 // memory; those of `shared` that lie in files already refer to them.
 [[nodiscard]] ExternalPlan plan_external(const Graph& graph, bool external,
                                          const SharedWeights* shared = nullptr);

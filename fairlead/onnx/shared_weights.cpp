@@ -2,7 +2,9 @@
 #include "fairlead/onnx/shared_weights.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <iterator>
+#include <utility>
 
 namespace fairlead::onnx {
 
@@ -25,12 +27,24 @@ bool SharedWeights::declared(const std::byte* begin, std::int64_t bytes) const {
   return it != memory_.begin() && begin + bytes <= std::prev(it)->second;
 }
 
-const ExternalSlot* SharedWeights::find(const TensorIdentity& tensor) const {
+void SharedWeights::declare_files(const std::string& folder, FileRegions files) {
+  folder_ = std::filesystem::absolute(folder).lexically_normal().string();
+  if (folder_.size() > 1 && folder_.ends_with('/')) folder_.pop_back();
+  files_ = std::move(files);
+}
+
+std::optional<ExternalSlot> SharedWeights::find(const TensorIdentity& tensor) const {
   const auto found = placed_.find(tensor);
-  return found == placed_.end() ? nullptr : &found->second;
+  if (found != placed_.end()) return found->second;
+  const auto& [begin, bytes, size, dims, strides] = tensor;
+  if (!dims.empty()) return std::nullopt;  // in another order than in the file
+  const std::vector<FilePart> parts = files_.find(begin, bytes);
+  if (parts.size() != 1) return std::nullopt;
+  return ExternalSlot{parts[0].offset, parts[0].bytes, parts[0].file};
 }
 
 bool SharedWeights::stored(const std::byte* begin) const {
+  if (files_.holds(begin)) return true;
   // They are in order of where they begin.
   for (auto it = placed_.lower_bound(TensorIdentity{begin, INT64_MIN, 0, {}, {}});
        it != placed_.end() && std::get<0>(it->first) == begin; ++it) {

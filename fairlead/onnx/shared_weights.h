@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "fairlead/onnx/external_plan.h"
+#include "fairlead/weights/file_regions.h"
 
 namespace fairlead::onnx {
 
@@ -18,8 +20,13 @@ class SharedWeights {
   // Memory that neither moves nor changes while this object is used.
   void declare(const std::byte* begin, std::int64_t bytes);
 
-  // The slot of these bytes in a file that is under its final name; nullptr where there is none.
-  [[nodiscard]] const ExternalSlot* find(const TensorIdentity& tensor) const;
+  // Memory that stands for bytes of files in `folder`, where they are: models there refer to them,
+  // and models elsewhere are refused.
+  void declare_files(const std::string& folder, FileRegions files);
+  [[nodiscard]] const FileRegions& files() const { return files_; }
+
+  // The slot of these bytes in a file that is under its final name; none where there is none.
+  [[nodiscard]] std::optional<ExternalSlot> find(const TensorIdentity& tensor) const;
 
   // Whether bytes that begin here are in a file in their own order.
   [[nodiscard]] bool stored(const std::byte* begin) const;
@@ -37,6 +44,7 @@ class SharedWeights {
   std::string folder_;
   std::map<const std::byte*, const std::byte*> memory_;  // begin -> end; no two overlap
   std::map<TensorIdentity, ExternalSlot> placed_;
+  FileRegions files_;
 };
 
 }  // namespace fairlead::onnx

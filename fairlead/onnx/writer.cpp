@@ -119,11 +119,18 @@ StagedModel write_model(const Model& model, const std::string& path, ExternalDat
   // Files are referred to by their name beside the model: in another folder there are none.
   const bool beside = shared && (shared->folder().empty() || shared->folder() == folder_of(path));
   const SharedWeights* known = beside ? shared.get() : nullptr;
+  if (shared && !shared->files().empty() && !beside) {
+    throw Error(ErrorCode::kInvalidInput, "[write_model] Expected a model in '" + shared->folder() +
+                                              "', where its weights are, got '" + path +
+                                              "'. Write it there.");
+  }
 
-  bool outside =
-      external == ExternalData::kAlways ||
-      (external == ExternalData::kAuto && initializer_bytes(model.graph) > kAutoExternalBytes);
-  ExternalPlan plan;
+  // What is in files that others wrote stays there in any case.
+  ExternalPlan plan = plan_external(model.graph, false, known);
+  std::int64_t own_bytes = initializer_bytes(model.graph);
+  for (const auto& [tensor, slot] : plan.slots) own_bytes -= slot.length;
+  bool outside = external == ExternalData::kAlways ||
+                 (external == ExternalData::kAuto && own_bytes > kAutoExternalBytes);
   EncodedMessage message;
   if (!outside) {
     message = encode_model(model, plan);

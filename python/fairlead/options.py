@@ -93,6 +93,8 @@ class Options:
     stored: StoredRows | None = None  # of a checkpoint whose weights are kept
     stored_activations: str = "float32"
     own_examples: bool = False  # nobody gave the calls: a fused file need not take their sizes
+    placed: Any = None  # weights that stay in files: the model is recorded without them
+    checked: str = ""  # what was checked in place of the file, which is not run
 
     def target(self, left_out: Sequence[str] = ()) -> Target:
         """For the core: what is known of the runtime of an ONNX file; fusions without those of kinds left out."""

@@ -18,6 +18,7 @@
 #include "fairlead/base/error.h"
 #include "fairlead/experiment/guards.h"
 #include "fairlead/onnx/lowering.h"
+#include "fairlead/onnx/references.h"
 #include "fairlead/onnx/shared_cache.h"
 #include "fairlead/onnx/shared_weights.h"
 #include "fairlead/onnx/weights.h"
@@ -221,6 +222,7 @@ std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset, const Targ
   auto handle = std::make_unique<ModelHandle>(
       ModelHandle{onnx::lower_graph(graph, options), std::move(fusions)});
   handle->model.producer_version = FAIRLEAD_VERSION;
+  if (shared) onnx::refer_to_files(handle->model, shared->files());
   return handle;
 }
 
@@ -562,7 +564,21 @@ void init_export(nb::module_& m) {
           [](onnx::SharedWeights& s, std::uintptr_t address, std::int64_t bytes) {
             s.declare(reinterpret_cast<const std::byte*>(address), bytes);
           },
-          "address"_a, "bytes"_a, "Memory that neither moves nor changes while this is used.");
+          "address"_a, "bytes"_a, "Memory that neither moves nor changes while this is used.")
+      .def(
+          "declare_files",
+          [](onnx::SharedWeights& s, const std::filesystem::path& folder,
+             const std::vector<std::tuple<std::uintptr_t, std::string, std::int64_t, std::int64_t>>&
+                 parts) {
+            FileRegions files;
+            for (const auto& [address, file, offset, bytes] : parts) {
+              files.add(reinterpret_cast<const std::byte*>(address), {file, offset, bytes});
+            }
+            s.declare_files(folder.string(), std::move(files));
+          },
+          "folder"_a, "parts"_a,
+          "Memory, (address, file, offset, bytes), that stands for bytes of files in the folder: "
+          "models there refer to them.");
   nb::class_<onnx::StagedModel>(m, "StagedModel", "A written model that has not got its name yet.")
       .def_prop_ro("path", [](const onnx::StagedModel& s) { return s.path(); })
       .def_prop_ro("model_bytes", [](const onnx::StagedModel& s) { return s.result().model_bytes; })

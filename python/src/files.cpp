@@ -4,6 +4,7 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstddef>
 #include <memory>
@@ -86,6 +87,8 @@ void init_files(nb::module_& m) {
            "The ONNX model `path` and its data, a file of the folder, get their names.")
       .def("commit_folder", &onnx::commit_folder, released,
            "The folder gets the name of the target.")
+      .def("commit_files", &onnx::commit_files, "names"_a, released,
+           "Files of the folder go into that of the target, one after the other.")
       .def("discard", &Staging::discard, released);
   m.def("is_data_name", &onnx::is_data_name, "name"_a, "model"_a = "",
         "Whether a file may be the data of a model; of any where none is given.");

@@ -17,6 +17,7 @@ void init_record(nb::module_& m);
 void init_report(nb::module_& m);
 void init_stored(nb::module_& m);
 void init_verify(nb::module_& m);
+void init_weights(nb::module_& m);
 }  // namespace fairlead::python
 
 NB_MODULE(_core, m) {
@@ -29,6 +30,7 @@ NB_MODULE(_core, m) {
   fairlead::python::init_probe(m);
   fairlead::python::init_files(m);
   fairlead::python::init_stored(m);
+  fairlead::python::init_weights(m);
   fairlead::python::init_export(m);
   fairlead::python::init_pt2(m);
   fairlead::python::init_lowering(m);

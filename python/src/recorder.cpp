@@ -588,8 +588,11 @@ void Recorder::push_result_tensor(PyObject* tensor, const OpDef& def, bool taint
       RunConstant kept;
       kept.value = v;
       kept.data = reinterpret_cast<const std::byte*>(nb::cast<std::int64_t>(copy[1]));
-      run_->kept.emplace(v, std::move(kept));
-      run_objects_.push_back(copy);
+      // In a run without weights what they alone decide has no bytes: it stays an operator.
+      if (kept.data != nullptr || bytes == 0) {
+        run_->kept.emplace(v, std::move(kept));
+        run_objects_.push_back(copy);
+      }
     }
   }
   remember(tensor, v);

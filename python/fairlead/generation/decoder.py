@@ -117,9 +117,9 @@ class Calls:
 
     def grows(self) -> bool:
         """Whether everything in the cache grows with the text."""
-        return all(self.growing())
+        return all(self.growing)
 
-    @functools.cache  # noqa: B019 (lives as long as the export)
+    @functools.cached_property
     def growing(self) -> list[dict[int, Any]]:
         """Per tensor of the cache the axis that grows with the text, {} where none does: by experiment."""
         before = get_leaf_tensors(self.after_past)
@@ -173,7 +173,7 @@ def one_file(calls: Calls, sample: dict[str, Any]) -> Plan:
     part = PartPlan("model", calls.step, made, ["logits", *present_names(past)])
     return Plan(
         "decoder", [part], {"prefill": "model", "decode": "model"}, ["model"], ["model"], sample,
-        cache=entries(past, cache, calls.growing()), positions=positions_of(names),
+        cache=entries(past, cache, calls.growing), positions=positions_of(names),
     )  # fmt: skip
 
 
@@ -189,7 +189,7 @@ def two_files(calls: Calls, sample: dict[str, Any]) -> Plan:
     length = Dim("sequence", min=min(lengths))
     prompt = {name: {0: "batch", 1: length} for name in prefill[0]}
     shapes: dict[str, Any] = {name: {0: Dim.AUTO} for name in decode[0] if name != cache}
-    shapes[cache] = [{row: Dim.AUTO} | grown for row, grown in zip(calls.batches(), calls.growing(), strict=True)]
+    shapes[cache] = [{row: Dim.AUTO} | grown for row, grown in zip(calls.batches(), calls.growing, strict=True)]
     return Plan(
         "decoder",
         [
@@ -197,7 +197,7 @@ def two_files(calls: Calls, sample: dict[str, Any]) -> Plan:
             PartPlan("decode", calls.token, decode, outputs, dynamic_shapes=shapes),
         ],
         {"prefill": "prefill", "decode": "decode"}, ["prefill"], ["decode"], sample,
-        cache=entries(past, cache, calls.growing(), calls.batches()), positions=positions_of(calls.names()),
+        cache=entries(past, cache, calls.growing, calls.batches()), positions=positions_of(calls.names()),
     )  # fmt: skip
 
 

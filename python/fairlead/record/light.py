@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from fairlead.record.light_grouped import GROUPED, grouped
 from fairlead.record.light_recurrent import LAYERS, recurrent
 
 META, CPU = torch.device("meta"), torch.device("cpu")
@@ -79,7 +80,9 @@ class Light:
         args = tuple(self.convert(each, given) for each in args)
         kwargs = {name: self.convert(each, given) for name, each in kwargs.items()}
         versions = [t._version for t in given]
-        out = recurrent(func, args) if func in LAYERS and not kwargs else None
+        out: Any = recurrent(func, args) if func in LAYERS and not kwargs else None
+        if func is GROUPED:
+            out = grouped(args, kwargs)
         if out is None:
             out = func(*args, **kwargs)
         unchanged = versions == [t._version for t in given]
@@ -139,6 +142,11 @@ def maker(out: Any, given: list[torch.Tensor]) -> Callable[[], Any] | None:
         return lambda: make()[0]
     kind = type(out)
     return make if kind is list else (lambda: tuple(make())) if kind is tuple else None
+
+
+def needs_data(error: BaseException) -> bool:
+    """Whether a run without weights stopped where it needs them. PyTorch has no class of errors for that."""
+    return isinstance(error, (NeedsWeightsError, NotImplementedError)) or "meta" in str(error).lower()
 
 
 def device_of(session: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> torch.device:

@@ -27,7 +27,7 @@ def outside_of(
     with session:
         for tensors in (first, second):
             args, kwargs = call.with_tensors([t.clone() for t in tensors])
-            outcome = session.run(args, kwargs, reference)
+            outcome = session.run_leanly(args, kwargs, reference)
             if not outcome.ok:
                 return []
             runs.append(outcome.run)

@@ -17,7 +17,7 @@ from fairlead.base.alone import changed, forget, pass_on
 from fairlead.patches.model_state import ModelState
 from fairlead.record.control_flow import register_rules
 from fairlead.record.indexing import CANONICAL
-from fairlead.record.light import Light, device_of, stays
+from fairlead.record.light import Light, device_of, needs_data, stays
 from fairlead.record.memos import Memos
 from fairlead.record.operators import Kept, define, kept_functions
 from fairlead.record.switches import tracing_switches
@@ -243,6 +243,8 @@ class RecordingSession:
         self.light: Light | None = None  # while a run goes without weights
         self.in_vain: set[tuple[int, int]] = set()  # (reference, line): its answers make another program of a run
         self.needs_weights = False  # a run without them failed where one with them did not
+        self.placed: Any = None  # weights that stay in files, and are read only where nothing else works
+        self.about_weights = False  # the last error says that a tensor has no data
         self.real = self.lean = self.checked = 0  # runs with weights, without, and of eager in checks
         self.muted = False
         self.follows_functions = False  # torch.cond and its like are run, and not recorded
@@ -294,6 +296,8 @@ class RecordingSession:
     ) -> Outcome | None:
         """Without weights where that saves something and works; with them otherwise, or None where `spare` forbids it.
         `call` makes the arguments: a run may change them."""
+        if self.placed is not None:
+            return self.run_in_place(call, reference, spare, brief)
         if self.needs_weights or not (heavy or self.weightless.bytes > HEAVY):
             return None if spare else self.run_alike(call, reference, brief)
         self.light = self.weightless
@@ -308,6 +312,41 @@ class RecordingSession:
         outcome = self.run_alike(call, reference, brief)
         self.needs_weights = not outcome.error
         return outcome
+
+    def run_in_place(
+        self,
+        call: Callable[[], tuple[tuple[Any, ...], dict[str, Any]]],
+        reference: int,
+        spare: bool = False,
+        brief: bool = False,
+    ) -> Outcome | None:
+        """Without weights, and with them only where the model reads what they decide."""
+
+        def run() -> Outcome:
+            return self.run(*call(), keep=True) if reference < 0 else self.run_alike(call, reference, brief)
+
+        if self.needs_weights:
+            return None if spare else run()
+        self.light = self.weightless
+        try:
+            outcome = run()
+        finally:
+            self.light = None
+        if not outcome.error or not self.about_weights:
+            return outcome
+        if spare:
+            return None
+        self.placed.read(outcome.error)
+        self.needs_weights = True
+        return run()
+
+    def run_leanly(self, args: tuple[Any, ...], kwargs: dict[str, Any], reference: int) -> Outcome:
+        """With weights, but for those that stay in files."""
+        self.light = self.weightless if self.placed is not None and not self.needs_weights else None
+        try:
+            return self.run(args, kwargs, reference)
+        finally:
+            self.light = None
 
     def run_alike(
         self, call: Callable[[], tuple[tuple[Any, ...], dict[str, Any]]], reference: int, brief: bool = False
@@ -369,6 +408,7 @@ class RecordingSession:
                 raise
             except Exception as error:  # the model refused these sizes: whatever it raised is the answer
                 pass_on(error)
+                self.about_weights = self.light is not None and needs_data(error)
                 words = f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
                 return Outcome(error=words + place_of(error))
             core.returned()

@@ -1,0 +1,252 @@
+"""Weights that stay where they are, at the sizes of published models: how long `--in-place` takes, and how much memory.
+
+python benchmarks/weights.py                      # shapes of six published models, in files that take no disk
+python benchmarks/weights.py mixtral-8x22b        # of one of them
+python benchmarks/weights.py --real               # a Llama of 3 billion float32 weights, written, exported and run
+
+The files of the first kind have a header and no blocks: what is not read need not be there. Weights are bfloat16;
+those that DeepSeek-V3 and gpt-oss publish in blocks of 8 and 4 bits are taken as bfloat16 too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+SHARD = 5 << 30
+LLAMA3 = {
+    "rope_type": "llama3", "rope_theta": 500000.0, "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+    "original_max_position_embeddings": 8192,
+}  # fmt: skip
+# Sizes from the published configurations: (class, settings).
+PUBLISHED: dict[str, tuple[str, dict[str, Any]]] = {
+    "llama-3.1-70b": ("Llama", {
+        "vocab_size": 128256, "hidden_size": 8192, "intermediate_size": 28672, "num_hidden_layers": 80,
+        "num_attention_heads": 64, "num_key_value_heads": 8, "max_position_embeddings": 131072,
+        "rope_parameters": LLAMA3,
+    }),
+    "llama-3.1-405b": ("Llama", {
+        "vocab_size": 128256, "hidden_size": 16384, "intermediate_size": 53248, "num_hidden_layers": 126,
+        "num_attention_heads": 128, "num_key_value_heads": 8, "max_position_embeddings": 131072,
+        "rope_parameters": LLAMA3,
+    }),
+    "mixtral-8x22b": ("Mixtral", {
+        "vocab_size": 32768, "hidden_size": 6144, "intermediate_size": 16384, "num_hidden_layers": 56,
+        "num_attention_heads": 48, "num_key_value_heads": 8, "max_position_embeddings": 65536, "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+    }),
+    "deepseek-v3": ("DeepseekV3", {
+        "vocab_size": 129280, "hidden_size": 7168, "intermediate_size": 18432, "moe_intermediate_size": 2048,
+        "num_hidden_layers": 61, "num_attention_heads": 128, "num_key_value_heads": 128, "n_routed_experts": 256,
+        "n_shared_experts": 1, "n_group": 8, "topk_group": 4, "num_experts_per_tok": 8, "first_k_dense_replace": 3,
+        "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128,
+        "max_position_embeddings": 163840,
+    }),
+    "qwen3-235b-a22b": ("Qwen3Moe", {
+        "vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 12288, "num_hidden_layers": 94,
+        "num_attention_heads": 64, "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128,
+        "num_experts_per_tok": 8, "moe_intermediate_size": 1536, "max_position_embeddings": 40960,
+    }),
+    "gpt-oss-120b": ("GptOss", {
+        "vocab_size": 201088, "hidden_size": 2880, "intermediate_size": 2880, "num_hidden_layers": 36,
+        "num_attention_heads": 64, "num_key_value_heads": 8, "head_dim": 64, "num_local_experts": 128,
+        "num_experts_per_tok": 4, "sliding_window": 128,
+    }),
+}  # fmt: skip
+# About the sizes of Llama-3.2-3B, with a head of its own.
+REAL = {
+    "vocab_size": 32000, "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 28,
+    "num_attention_heads": 24, "num_key_value_heads": 8, "max_position_embeddings": 4096,
+}  # fmt: skip
+
+
+def peak() -> int:
+    """Megabytes that this process had at most; getrusage would count those of its parent."""
+    rows = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(rows["VmHWM"].split()[0]) >> 10
+
+
+def write(folder: Path, kind: str, settings: dict[str, Any], dtype: str, random: bool) -> int:
+    """A checkpoint as save_pretrained names and orders it; without blocks, or with random numbers. Its bytes."""
+    import torch
+    import transformers
+    from transformers.core_model_loading import revert_weight_conversion
+
+    library: Any = transformers
+    settings = settings | {"tie_word_embeddings": False, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    config = getattr(library, f"{kind}Config")(**settings)
+    config.architectures, config.dtype = [f"{kind}ForCausalLM"], getattr(torch, dtype)
+    with torch.device("meta"):
+        model = getattr(library, f"{kind}ForCausalLM")(config).to(config.dtype)
+    config.save_pretrained(folder)
+    word, size = {"float32": ("F32", 4), "bfloat16": ("BF16", 2)}[dtype]
+    shards: list[tuple[dict[str, Any], int]] = [({}, 0)]
+    for name, tensor in revert_weight_conversion(model, model.state_dict()).items():
+        rows, at = shards[-1]
+        if rows and at + tensor.numel() * size > SHARD:
+            rows, at = {}, 0
+            shards.append((rows, at))
+        end = at + tensor.numel() * size
+        rows[name] = {"dtype": word, "shape": list(tensor.shape), "data_offsets": [at, end]}
+        shards[-1] = (rows, end)
+    where = {}
+    generator = torch.Generator().manual_seed(0)
+    for k, (rows, data) in enumerate(shards):
+        file = f"model-{k + 1:05}-of-{len(shards):05}.safetensors"
+        header = json.dumps(rows).encode()
+        header += b" " * (-(len(header) + 8) % 64)
+        with open(folder / file, "wb") as out:
+            out.write(struct.pack("<Q", len(header)) + header)
+            for row in rows.values() if random else ():
+                for numbers in random_numbers(row["shape"], generator):
+                    out.write(numbers.numpy().tobytes())
+            out.truncate(8 + len(header) + data)
+        where |= dict.fromkeys(rows, file)
+    total = sum(data for _, data in shards)
+    index = {"metadata": {"total_size": total}, "weight_map": where}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
+    return total
+
+
+def random_numbers(shape: list[int], generator: Any) -> Any:
+    """Float32, a few rows at a time: ones for a norm, and small numbers for a matrix."""
+    import torch
+
+    if len(shape) == 1:
+        yield torch.ones(shape)
+        return
+    for row in range(0, shape[0], 1024):
+        yield torch.randn((min(1024, shape[0] - row), *shape[1:]), generator=generator) * 0.02
+
+
+def export_one(folder: str) -> None:
+    """In a process of its own: seconds and megabytes."""
+    start = time.perf_counter()
+    import torch  # noqa: F401
+    import transformers  # noqa: F401
+    from fairlead.checkpoint import export as _  # noqa: F401
+
+    import fairlead
+
+    imported, before = time.perf_counter() - start, peak()
+    result = fairlead.export_checkpoint(folder, in_place=True, verify=False)
+    print(json.dumps({
+        "imports": imported, "seconds": time.perf_counter() - start - imported, "before": before, "peak": peak(),
+        "file": result.parts["model.onnx"].model_bytes, "copied": result.parts["model.onnx"].external_bytes,
+    }))  # fmt: skip
+
+
+def measured(folder: Path) -> dict[str, Any]:
+    words = [sys.executable, __file__, "--one", str(folder)]
+    run = subprocess.run(words, capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        raise SystemExit(f"{folder.name}: {run.stderr.strip().splitlines()[-1]}")
+    found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
+    return found
+
+
+def shown(name: str, total: int, row: dict[str, Any], more: str) -> None:
+    print(
+        f"{name:16} {total / 1e9:7.1f} GB  {row['seconds']:5.1f} s (and {row['imports']:.1f} s of imports)  "
+        f"{row['peak'] - row['before']:4} MB above {row['before']} MB  model.onnx {row['file'] / 1e6:5.1f} MB, "
+        f"{row['copied']} bytes copied  {more}",
+        flush=True,
+    )
+
+
+def published(names: list[str], where: str | None) -> None:
+    import onnx
+
+    for name in names or PUBLISHED:
+        with tempfile.TemporaryDirectory(prefix="fairlead-weights-", dir=where) as made:
+            folder = Path(made) / name
+            folder.mkdir()
+            total = write(folder, *PUBLISHED[name], "bfloat16", random=False)
+            row = measured(folder)
+            onnx.checker.check_model(str(folder / "model.onnx"))
+            shown(name, total, row, "passes onnx.checker")
+
+
+def real(where: str | None) -> None:
+    """Also one decode step in ONNX Runtime and in eager."""
+    import numpy as np
+    import torch
+
+    with tempfile.TemporaryDirectory(prefix="fairlead-weights-", dir=where) as made:
+        folder = Path(made) / "llama-3b"
+        folder.mkdir()
+        total = write(folder, "Llama", REAL, "float32", random=True)
+        row = measured(folder)
+        ids = torch.arange(5, 6).reshape(1, 1)
+        logits = {}
+        for way in ("eager", "onnxruntime"):  # one after the other: each takes the memory of all weights
+            run = subprocess.run(
+                [sys.executable, __file__, "--step", way, str(folder)], capture_output=True, text=True, check=True
+            )
+            logits[way] = np.array(json.loads(run.stdout.splitlines()[-1]))
+        off = np.abs(logits["eager"] - logits["onnxruntime"]).max() / np.abs(logits["eager"]).max()
+        shown("llama-3b float32", total, row, f"one decode step of token {int(ids[0, 0])}: off by {off:.1e}")
+
+
+def step(way: str, folder: str) -> None:
+    """The logits of one token after three of a cache of given numbers."""
+    import numpy as np
+
+    layers, heads, size = REAL["num_hidden_layers"], REAL["num_key_value_heads"], 128
+    rng = np.random.default_rng(0)
+    cache = [rng.standard_normal((1, heads, 3, size), dtype=np.float32) / 4 for _ in range(2 * layers)]
+    ids, mask, positions = np.array([[5]]), np.ones((1, 4), np.int64), np.array([[3]])
+    if way == "onnxruntime":
+        import onnxruntime
+
+        options = onnxruntime.SessionOptions()
+        options.add_session_config_entry("session.disable_prepacking", "1")  # the weights are used where they are
+        session = onnxruntime.InferenceSession(f"{folder}/model.onnx", options, providers=["CPUExecutionProvider"])
+        feeds = {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
+        for k in range(layers):
+            feeds |= {f"past_key_values.{k}.key": cache[2 * k], f"past_key_values.{k}.value": cache[2 * k + 1]}
+        names = {row.name for row in session.get_inputs()}
+        logits = session.run(["logits"], {name: feeds[name] for name in names})[0]
+    else:
+        import torch
+        from transformers import DynamicCache, LlamaForCausalLM
+
+        model = LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+        past = DynamicCache()
+        for k in range(layers):
+            past.update(torch.from_numpy(cache[2 * k]), torch.from_numpy(cache[2 * k + 1]), k)
+        with torch.no_grad():
+            given = {"input_ids": ids, "attention_mask": mask, "position_ids": positions}
+            logits = model(**{n: torch.from_numpy(v) for n, v in given.items()}, past_key_values=past).logits.numpy()
+    print(json.dumps(logits[0, -1].tolist()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*", choices=[[], *PUBLISHED])
+    parser.add_argument("--real", action="store_true", help="12 GB of weights are written; they go again")
+    parser.add_argument("--in", dest="where", default=None, metavar="FOLDER", help="where checkpoints are made")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    if given.one:
+        export_one(given.one)
+    elif given.step:
+        step(*given.step)
+    elif given.real:
+        real(given.where)
+    else:
+        published(given.names, given.where)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+// Weights that are not in the checkpoint as a model has them (of another dtype, transposed), written
+// to one more file, a bounded piece at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "fairlead/files/content_hash.h"
+#include "fairlead/files/output_file.h"
+#include "fairlead/weights/weight_folder.h"
+
+namespace fairlead {
+
+// Elements of a checkpoint's file: element (i, j) lies at `offset` + (i*strides[0] + j*strides[1]) *
+// its size.
+struct StoredPart {
+  std::size_t file = 0;
+  std::int64_t offset = 0;
+  Dtype dtype = Dtype::kFloat32;
+  std::vector<std::int64_t> dims;
+  std::vector<std::int64_t> strides;  // in elements
+};
+
+class ConvertedFile {
+ public:
+  // `shown_as` is its name in errors.
+  ConvertedFile(const WeightFolder& folder, const std::string& path, const std::string& shown_as,
+                unsigned threads);
+
+  // Appends the parts, in the order of their elements, as `dtype`; where they begin. Throws
+  // Error(kUnsupported) for a change between types that are not floats.
+  std::int64_t add(Dtype dtype, const std::vector<StoredPart>& parts);
+  // Whole after this; the hash of its bytes, 16 digits.
+  std::string close();
+
+ private:
+  void convert(const StoredPart& part, Dtype dtype);
+
+  const WeightFolder& folder_;
+  OutputFile file_;
+  ContentHash hash_;
+  unsigned threads_;
+};
+
+}  // namespace fairlead

@@ -1,0 +1,209 @@
+// Opens the safetensors files of a folder, by the index where there is one.
+#include "fairlead/weights/weight_folder.h"
+
+#include <fcntl.h>
+#include <simdjson.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <map>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "fairlead/base/error.h"
+#include "fairlead/files/mapped_file.h"
+
+namespace fairlead {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kIndex = "model.safetensors.index.json";
+constexpr const char* kSingle = "model.safetensors";
+constexpr std::int64_t kLargestIndex = 256ll << 20;
+constexpr const char* kComplete = "Check that the files are complete.";
+
+[[noreturn]] void fail(const std::string& expected, const std::string& got,
+                       const std::string& advice = kComplete) {
+  throw Error(ErrorCode::kInvalidInput,
+              "[read_weights] Expected " + expected + ", got " + got + ". " + advice);
+}
+
+[[noreturn]] void fail_read(const std::string& path, const std::string& why) {
+  throw Error(ErrorCode::kIo,
+              "[read_weights] Could not read '" + path + "': " + why + ". " + kComplete);
+}
+
+bool written_at_once(const struct ::stat& a, const struct ::stat& b) {
+#if defined(__APPLE__)
+  const auto x = a.st_mtimespec, y = b.st_mtimespec;
+#else
+  const auto x = a.st_mtim, y = b.st_mtim;
+#endif
+  return x.tv_sec == y.tv_sec && x.tv_nsec == y.tv_nsec;
+}
+
+std::string reason(int number) { return std::generic_category().message(number); }
+
+// A name of a file in the folder itself.
+bool is_plain_name(std::string_view name) {
+  return !name.empty() && name != "." && name.find("..") == std::string_view::npos &&
+         name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
+}
+
+// Tensor -> file, as the index says.
+std::map<std::string, std::string> read_index(const std::string& path) {
+  const MappedFile file(path, "read_weights", kComplete);
+  if (static_cast<std::int64_t>(file.bytes().size()) > kLargestIndex) {
+    fail("an index of at most " + std::to_string(kLargestIndex) + " bytes",
+         std::to_string(file.bytes().size()) + " in '" + path + "'");
+  }
+  const simdjson::padded_string text(reinterpret_cast<const char*>(file.bytes().data()),
+                                     file.bytes().size());
+  simdjson::dom::parser parser;
+  simdjson::dom::object rows;
+  if (parser.parse(text)["weight_map"].get(rows) != simdjson::SUCCESS) {
+    fail("a weight_map in '" + path + "'", "none");
+  }
+  std::map<std::string, std::string> found;
+  for (const auto row : rows) {
+    std::string_view name;
+    if (row.value.get(name) != simdjson::SUCCESS || !is_plain_name(name) ||
+        !name.ends_with(".safetensors")) {
+      fail("names of .safetensors files beside it in '" + path + "'",
+           std::string(simdjson::minify(row.value)).substr(0, 120));
+    }
+    if (!found.emplace(row.key, name).second) {
+      fail("each tensor once in '" + path + "'", "'" + std::string(row.key) + "' twice");
+    }
+  }
+  if (found.empty()) fail("tensors in the weight_map of '" + path + "'", "none");
+  return found;
+}
+
+bool has_pickles(const std::string& folder) {
+  std::error_code error;
+  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename().string();
+    if (name.starts_with("pytorch_model") && name.ends_with(".bin")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+WeightFile::WeightFile(const std::string& path) : path_(path) {
+  descriptor_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (descriptor_ < 0) fail_read(path, reason(errno));
+  std::string problem;
+  if (::fstat(descriptor_, &opened_) != 0) {
+    problem = reason(errno);
+  } else if (!S_ISREG(opened_.st_mode)) {
+    problem = "it is not a plain file";
+  } else if (opened_.st_size > 0) {
+    size_ = static_cast<std::size_t>(opened_.st_size);
+    // Writable, because a tensor that is written to must not end the process; nothing is set aside
+    // for that, because a checkpoint may be larger than all memory.
+    void* const at =
+        ::mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_NORESERVE, descriptor_, 0);
+    if (at == MAP_FAILED) {
+      problem = reason(errno);
+    } else {
+      data_ = static_cast<std::byte*>(at);
+    }
+  }
+  if (!problem.empty()) {
+    ::close(descriptor_);
+    fail_read(path, problem);
+  }
+}
+
+WeightFile::~WeightFile() {
+  if (data_ != nullptr) ::munmap(data_, size_);
+  ::close(descriptor_);
+}
+
+void WeightFile::check_unchanged() const {
+  struct ::stat now {};
+  if (::stat(path_.c_str(), &now) != 0) fail_read(path_, reason(errno));
+  if (now.st_dev != opened_.st_dev || now.st_ino != opened_.st_ino ||
+      now.st_size != opened_.st_size || !written_at_once(now, opened_)) {
+    fail("'" + path_ + "' to stay as it is", "a file that changed while it was read",
+         "Export again when nothing writes to it.");
+  }
+}
+
+void WeightFile::read(std::int64_t offset, std::span<std::byte> into) const {
+  while (!into.empty()) {
+    const ssize_t got = ::pread(descriptor_, into.data(), into.size(), offset);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_read(path_, reason(errno));
+    if (got == 0) fail_read(path_, "it became shorter while it was read");
+    offset += got;
+    into = into.subspan(static_cast<std::size_t>(got));
+  }
+}
+
+void WeightFile::forget(std::int64_t offset, std::int64_t bytes) const {
+  const std::int64_t page = ::sysconf(_SC_PAGESIZE);
+  const std::int64_t begin = offset / page * page;
+  if (data_ != nullptr && bytes > 0) {
+    ::madvise(data_ + begin, static_cast<std::size_t>(offset + bytes - begin), MADV_DONTNEED);
+  }
+}
+
+WeightFolder::WeightFolder(const std::string& folder) : folder_(folder) {
+  const auto in_folder = [&](const std::string& name) {
+    return (fs::path(folder) / name).string();
+  };
+  std::error_code error;
+  std::map<std::string, std::string> index;
+  if (fs::exists(in_folder(kIndex), error)) {
+    index = read_index(in_folder(kIndex));
+    for (const auto& [tensor, file] : index) names_.push_back(file);
+    std::ranges::sort(names_);
+    names_.erase(std::ranges::unique(names_).begin(), names_.end());
+  } else if (fs::exists(in_folder(kSingle), error)) {
+    names_.emplace_back(kSingle);
+  } else if (has_pickles(folder)) {
+    fail("safetensors files in '" + folder + "'", "pytorch_model*.bin, which is not read",
+         "Convert it: python -c \"from transformers import AutoModel as A; "
+         "A.from_pretrained('FOLDER').save_pretrained('NEW')\" where you trust the file.");
+  } else {
+    fail(std::string(kSingle) + " or " + kIndex + " in '" + folder + "'", "none");
+  }
+  std::map<std::string_view, std::size_t> where;
+  for (std::size_t k = 0; k < names_.size(); ++k) {
+    if (!fs::exists(in_folder(names_[k]), error)) {
+      fail("'" + in_folder(names_[k]) + "', which the index names", "no such file");
+    }
+    files_.push_back(std::make_unique<WeightFile>(in_folder(names_[k])));
+    for (StoredTensor& each : read_safetensors(files_.back()->bytes(), in_folder(names_[k]))) {
+      tensors_.push_back({std::move(each), k});
+    }
+  }
+  for (const Tensor& each : tensors_) {
+    const auto [known, is_new] = where.emplace(each.stored.name, each.file);
+    if (!is_new) {
+      fail("each tensor in one file", "'" + each.stored.name + "' in '" +
+                                          in_folder(names_[known->second]) + "' and in '" +
+                                          in_folder(names_[each.file]) + "'");
+    }
+  }
+  for (const auto& [tensor, file] : index) {
+    const auto found = where.find(tensor);
+    if (found == where.end() || names_[found->second] != file) {
+      fail("'" + tensor + "' in '" + in_folder(file) + "', as the index says", "none");
+    }
+  }
+}
+
+void WeightFolder::check_unchanged() const {
+  for (const auto& file : files_) file->check_unchanged();
+}
+
+}  // namespace fairlead

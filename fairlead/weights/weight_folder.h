@@ -1,0 +1,79 @@
+// The weights of a checkpoint folder where they are: safetensors files, one or several, mapped and
+// never written.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fairlead/weights/safetensors.h"
+
+namespace fairlead {
+
+// A file as it was when it was opened. Its memory is private: what a program writes there is lost,
+// and never reaches the file.
+class WeightFile {
+ public:
+  // Throws Error(kIo) where it is no plain file, or cannot be opened or mapped.
+  explicit WeightFile(const std::string& path);
+  ~WeightFile();
+  WeightFile(const WeightFile&) = delete;
+  WeightFile& operator=(const WeightFile&) = delete;
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // Throws Error(kInvalidInput) where the file under this name is another one by now, or was
+  // written to.
+  void check_unchanged() const;
+  // Reads into `into`, from the file and not through the mapping: a file that became shorter is an
+  // Error(kIo) and no signal.
+  void read(std::int64_t offset, std::span<std::byte> into) const;
+  // What was read through the mapping need not stay in memory.
+  void forget(std::int64_t offset, std::int64_t bytes) const;
+  [[nodiscard]] int descriptor() const { return descriptor_; }
+
+ private:
+  std::string path_;
+  int descriptor_ = -1;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+  struct ::stat opened_ {};
+};
+
+class WeightFolder {
+ public:
+  struct Tensor {
+    StoredTensor stored;
+    std::size_t file = 0;  // of files()
+  };
+
+  // Reads model.safetensors.index.json, or model.safetensors, and the headers. Throws
+  // Error(kInvalidInput), or kIo: a file missing, a header that does not fit its file, a tensor that
+  // two files have or that the index names and no file has, a name that leads out of the folder.
+  explicit WeightFolder(const std::string& folder);
+  WeightFolder(const WeightFolder&) = delete;
+  WeightFolder& operator=(const WeightFolder&) = delete;
+  ~WeightFolder() = default;
+
+  [[nodiscard]] const std::string& folder() const { return folder_; }
+  [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+  [[nodiscard]] const WeightFile& file(std::size_t k) const { return *files_.at(k); }
+  [[nodiscard]] const std::vector<Tensor>& tensors() const { return tensors_; }
+  [[nodiscard]] const std::byte* data(const Tensor& tensor) const {
+    return files_[tensor.file]->bytes().data() + tensor.stored.begin;
+  }
+  void check_unchanged() const;
+
+ private:
+  std::string folder_;
+  std::vector<std::string> names_;  // of the files in the folder
+  std::vector<std::unique_ptr<WeightFile>> files_;
+  std::vector<Tensor> tensors_;
+};
+
+}  // namespace fairlead

@@ -1,0 +1,489 @@
+"""Weights that stay where they are: a checkpoint is exported without being loaded, and the file refers to its bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import checkpoints
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+from click.testing import CliRunner
+from fairlead._core import Discrepancy, InvalidInput, WriteError
+from fairlead.checkpoint import in_place as placing
+from fairlead.cli.commands import fairlead as command
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+import fairlead
+
+transformers = pytest.importorskip("transformers", minversion="5.0")
+T: Any = transformers
+
+SIZES = {
+    "vocab_size": 128, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "max_position_embeddings": 256, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0,
+}  # fmt: skip
+MIXED = {"num_local_experts": 4, "num_experts_per_tok": 2}
+
+
+def llama(**more: Any) -> Any:
+    return T.LlamaForCausalLM(T.LlamaConfig(**SIZES | more))
+
+
+def deepseek() -> Any:
+    return T.DeepseekV3ForCausalLM(
+        T.DeepseekV3Config(
+            **SIZES | {"num_key_value_heads": 4},
+            n_routed_experts=8,
+            n_group=2,
+            topk_group=1,
+            num_experts_per_tok=2,
+            moe_intermediate_size=24,
+            kv_lora_rank=16,
+            q_lora_rank=16,
+            qk_rope_head_dim=8,
+            qk_nope_head_dim=8,
+            v_head_dim=8,
+            first_k_dense_replace=1,
+        )
+    )
+
+
+def gpt_oss() -> Any:
+    kinds = ["sliding_attention", "full_attention"]
+    return T.GptOssForCausalLM(T.GptOssConfig(**SIZES, **MIXED, head_dim=8, sliding_window=16, layer_types=kinds))
+
+
+# Twins of two layers, by what is special about their weights.
+TWINS: dict[str, Callable[[], Any]] = {
+    "llama": llama,  # in shards
+    "llama tied": lambda: llama(tie_word_embeddings=True),
+    "mixtral": lambda: T.MixtralForCausalLM(T.MixtralConfig(**SIZES, **MIXED)),  # experts are stacked
+    "qwen3_moe": lambda: T.Qwen3MoeForCausalLM(
+        T.Qwen3MoeConfig(**SIZES, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=24, head_dim=8)
+    ),
+    "deepseek_v3": deepseek,
+    "gpt_oss": gpt_oss,
+    "gpt2": lambda: T.GPT2LMHeadModel(T.GPT2Config(vocab_size=128, n_embd=32, n_layer=2, n_head=4, n_positions=256)),
+}
+
+
+def made(name: str, folder: Path) -> Path:
+    return checkpoints.saved(TWINS[name](), folder, **({"max_shard_size": "20KB"} if name == "llama" else {}))
+
+
+def hashes(folder: Path) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in folder.iterdir() if path.is_file()}
+
+
+def references(folder: Path) -> list[tuple[str, str, int, int]]:
+    """(initializer, file, offset, length) of what lies outside of the model's file."""
+    model = onnx.load(str(folder / "model.onnx"), load_external_data=False)
+    rows = []
+    for tensor in model.graph.initializer:
+        at = {entry.key: entry.value for entry in tensor.external_data}
+        if at:
+            rows.append((tensor.name, at["location"], int(at["offset"]), int(at["length"])))
+    return rows
+
+
+def stored(folder: Path) -> dict[tuple[str, int, int], str]:
+    """(file, offset, length) of every tensor of the checkpoint, as its headers say."""
+    found = {}
+    for path in folder.glob("*.safetensors"):
+        content = path.read_bytes()
+        (length,) = struct.unpack("<Q", content[:8])
+        for name, row in json.loads(content[8 : 8 + length]).items():
+            if name != "__metadata__":
+                begin, end = row["data_offsets"]
+                found[path.name, 8 + length + begin, end - begin] = name
+    return found
+
+
+def run_both(folder: Path, model: Any, batch: int, sequence: int, past: int) -> float:
+    """The largest difference of the logits, with a cache of numbers that nobody exported with."""
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
+    torch.manual_seed(batch)
+    ids = torch.randint(3, 128, (batch, sequence))
+    mask = torch.ones(batch, past + sequence, dtype=torch.int64)
+    feeds: dict[str, Any] = {"input_ids": ids, "attention_mask": mask}
+    positions = torch.arange(past, past + sequence).expand(batch, -1)
+    cache, layers = T.DynamicCache(), {}
+    for row in session.get_inputs():
+        if row.name.startswith("past_key_values."):
+            sizes = [batch, row.shape[1], past, row.shape[3]]
+            layers[row.name] = feeds[row.name] = torch.randn(sizes) / 4
+        elif row.name == "position_ids":
+            feeds[row.name] = positions
+    for k in range(len(layers) // 2):
+        cache.update(layers[f"past_key_values.{k}.key"], layers[f"past_key_values.{k}.value"], k)
+    with torch.no_grad():
+        expected = model(input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache).logits
+    names = {row.name for row in session.get_inputs()}
+    got = session.run(["logits"], {name: value.numpy() for name, value in feeds.items() if name in names})[0]
+    return float(np.abs(got - expected.numpy()).max() / expected.abs().max())
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_a_twin_in_place_computes_what_eager_does(tmp_path: Path, name: str) -> None:
+    folder = made(name, tmp_path / "twin")
+    before = hashes(folder)
+    result = fairlead.export_checkpoint(folder, in_place=True)
+    part = result.parts["model.onnx"]
+    assert result.worst is not None
+    assert result.worst < 1e-5
+    assert part.external_bytes == 0, "no weight is copied"
+    after = hashes(folder)
+    assert {file: after[file] for file in before} == before, "the checkpoint is as it was"
+    assert sorted(set(after) - set(before)) == sorted(result.files), "what was added is named"
+    assert all(entry.is_file() for entry in folder.iterdir()), "nothing else is left"
+    # Every tensor of the checkpoint is referred to, as a whole, and nothing but these.
+    tensors, rows = stored(folder), references(folder)
+    assert {(file, offset, length) for _, file, offset, length in rows} <= set(tensors)
+    assert {tensors[row[1:]] for row in rows} == set(tensors.values())
+    onnx.checker.check_model(str(folder / "model.onnx"))
+    eager = getattr(T, result.architecture).from_pretrained(folder, dtype=torch.float32).eval()
+    for sizes in ((1, 1, 0), (3, 5, 4), (2, 13, 11)):
+        assert run_both(folder, eager, *sizes) < 1e-5
+
+
+def test_without_verification_no_weight_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = SIZES | {"hidden_size": 256, "intermediate_size": 512}
+    folder = checkpoints.saved(T.MixtralForCausalLM(T.MixtralConfig(**sizes, **MIXED)), tmp_path / "twin")
+    assert (folder / "model.safetensors").stat().st_size > 10 << 20
+    seen: list[Any] = []
+    kept = placing.InPlace.check
+
+    def check(self: Any) -> None:
+        seen.append((self.reserved.touched, resident_kilobytes(self.memory[0]) <= 1024))
+        kept(self)
+
+    monkeypatch.setattr(placing.InPlace, "check", check)
+    fairlead.export_checkpoint(folder, in_place=True, verify=False)
+    assert seen == [(False, True)], "a header alone, and what the system reads around it"
+    eager = T.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    assert run_both(folder, eager, 3, 5, 4) < 1e-5
+
+
+def resident_kilobytes(memory: torch.Tensor) -> int:
+    """What of mapped memory was looked at."""
+    address, rows = f"{memory.data_ptr():x}-", Path("/proc/self/smaps").read_text().splitlines()
+    at = next(k for k, row in enumerate(rows) if row.startswith(address))
+    return next(int(row.split()[1]) for row in rows[at:] if row.startswith("Rss:"))
+
+
+def test_memory_does_not_grow_with_the_model(tmp_path: Path) -> None:
+    """Weights of 4 GB in a file without blocks."""
+    folder = tmp_path / "large"
+    sizes = {"hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 14, "vocab_size": 32000}
+    with torch.device("meta"):
+        model = llama(**sizes, num_attention_heads=16, num_key_value_heads=16)
+    model.config.architectures, model.config.dtype = ["LlamaForCausalLM"], torch.float32
+    model.config.save_pretrained(folder)
+    rows, at = {}, 0
+    for name, tensor in model.state_dict().items():
+        rows[name] = {"dtype": "F32", "shape": list(tensor.shape), "data_offsets": [at, at := at + 4 * tensor.numel()]}
+    header = json.dumps(rows).encode()
+    with open(folder / "model.safetensors", "wb") as file:
+        file.write(struct.pack("<Q", len(header)) + header)
+        file.truncate(8 + len(header) + at)
+    assert at > 4e9
+    script = (
+        "import fairlead, re, sys, torch, transformers, fairlead.checkpoint.export\n"
+        "from transformers import LlamaForCausalLM\n"
+        "peak = lambda: int(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1]) >> 10\n"
+        "before = peak()\n"
+        "fairlead.export_checkpoint(sys.argv[1], in_place=True, verify=False)\n"
+        "print(peak() - before)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True, check=True)
+    assert int(run.stdout.split()[-1]) < 300, "megabytes above interpreter and torch"
+    onnx.checker.check_model(str(folder / "model.onnx"))
+
+
+# ---- dtypes and places ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_weights_are_converted_as_pytorch_does(tmp_path: Path, dtype: str) -> None:
+    folder = made("llama tied", tmp_path / "twin")
+    result = fairlead.export_checkpoint(folder, in_place=True, dtype=dtype, verify=False)
+    (data,) = [name for name in result.files if name.endswith(".data")]
+    wanted = {
+        hashlib.sha256(tensor.to(getattr(torch, dtype)).view(torch.uint8).numpy().tobytes()).hexdigest()
+        for tensor in load_file(folder / "model.safetensors").values()
+    }
+    content = (folder / data).read_bytes()
+    rows = references(folder)
+    assert {row[1] for row in rows} == {data}
+    assert {hashlib.sha256(content[offset : offset + length]).hexdigest() for _, _, offset, length in rows} == wanted
+    # The next export in place needs none of it.
+    fairlead.export_checkpoint(folder, in_place=True, verify=False)
+    assert not list(folder.glob("*.data"))
+
+
+def test_a_checkpoint_of_bfloat16_is_taken_as_it_is(tmp_path: Path) -> None:
+    folder = checkpoints.saved(llama().to(torch.bfloat16), tmp_path / "twin")
+    result = fairlead.export_checkpoint(folder, in_place=True)
+    assert result.dtype == "bfloat16"
+    assert {row[1] for row in references(folder)} == {"model.safetensors"}
+
+
+@pytest.mark.parametrize("place", ["copy", "link"])
+def test_weights_are_placed_in_another_folder(tmp_path: Path, place: str) -> None:
+    folder, out = made("mixtral", tmp_path / "twin"), tmp_path / "out"
+    before = hashes(folder)
+    result = fairlead.export_checkpoint(folder, out, place=place)
+    assert result.worst is not None
+    assert result.worst < 1e-5
+    assert hashes(folder) == before
+    assert hashes(out)["model.safetensors"] == before["model.safetensors"]
+    assert (os.stat(out / "model.safetensors").st_nlink > 1) == (place == "link")
+    assert sum(note.startswith("weights: ") for note in result.notes) == 1
+    eager = T.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    assert run_both(out, eager, 2, 3, 5) < 1e-5
+
+
+def test_what_does_not_fit_into_memory_is_placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made("llama", tmp_path / "twin")
+    monkeypatch.setattr("fairlead.checkpoint.beside.free_memory", lambda: 10_000)
+    result = fairlead.export_checkpoint(folder, tmp_path / "out")
+    assert len([name for name in result.files if name.endswith(".safetensors")]) == 6
+
+
+def test_the_command_line(tmp_path: Path) -> None:
+    folder = made("llama", tmp_path / "twin")
+
+    def said(*words: str) -> str:
+        run = CliRunner().invoke(command, ["export", str(folder), *words, "--quiet"])
+        assert run.exit_code == 0, run.output
+        return run.output
+
+    assert "in 6 files of the checkpoint, referred to where they are" in said("--in-place")
+    assert "hard links" in said(str(tmp_path / "out"), "--link", "--no-verify")
+    assert "converted into model.onnx." in said("--in-place", "--dtype", "float16", "--no-verify")
+
+
+# ---- what is wrong with a checkpoint -------------------------------------------------------------------------
+
+
+def with_header(folder: Path, change: Callable[[dict[str, Any]], None], data: int = 0) -> None:
+    path = folder / "model.safetensors"
+    content = path.read_bytes()
+    (length,) = struct.unpack("<Q", content[:8])
+    header = json.loads(content[8 : 8 + length])
+    change(header)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + content[8 + length :] + bytes(data))
+
+
+def overlap(header: dict[str, Any]) -> None:
+    first, second = [row for name, row in header.items() if name != "__metadata__"][:2]
+    size = second["data_offsets"][1] - second["data_offsets"][0]
+    second["data_offsets"] = [first["data_offsets"][0], first["data_offsets"][0] + size]
+
+
+def huge(header: dict[str, Any]) -> None:
+    next(row for name, row in header.items() if name != "__metadata__")["shape"] = [1 << 40, 1 << 40]
+
+
+def climb(header: dict[str, Any]) -> None:
+    header["../../etc/passwd"] = header.pop(next(name for name in header if name != "__metadata__"))
+
+
+def cut(folder: Path) -> None:
+    os.truncate(folder / "model.safetensors", (folder / "model.safetensors").stat().st_size - 100)
+
+
+def absurd(folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", 1 << 60) + path.read_bytes()[8:])
+
+
+WRONG: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "truncated": (cut, "within the"),
+    "overlapping": (lambda folder: with_header(folder, overlap), "overlapping|without gaps"),
+    "an absurd shape": (lambda folder: with_header(folder, huge), "absurd shape"),
+    "a name that climbs": (lambda folder: with_header(folder, climb), "names of tensors"),
+    "an absurd header": (absurd, "a header of at most 100000000 bytes"),
+    "bytes of nobody": (lambda folder: with_header(folder, lambda header: None, 8), "8 bytes of no tensor"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_wrong_checkpoint_is_one_error_and_leaves_nothing(tmp_path: Path, what: str) -> None:
+    folder = made("llama tied", tmp_path / "twin")
+    change, words = WRONG[what]
+    change(folder)
+    before = hashes(folder)
+    with pytest.raises(InvalidInput, match=words) as caught:
+        fairlead.export_checkpoint(folder, in_place=True)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).endswith(".")
+    assert hashes(folder) == before
+    assert len(list(folder.iterdir())) == len(before)
+
+
+def index_of(folder: Path, change: Callable[[dict[str, str]], None]) -> None:
+    path = folder / "model.safetensors.index.json"
+    index = json.loads(path.read_text())
+    change(index["weight_map"])
+    path.write_text(json.dumps(index))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda folder: (folder / "model-00003-of-00006.safetensors").unlink(), "which the index names"),
+        (lambda folder: index_of(folder, lambda m: m.update({"lm_head.weight": "../x.safetensors"})), "beside it"),
+        (lambda folder: index_of(folder, lambda m: m.update({"none": "model-00001-of-00006.safetensors"})), "got none"),
+        (lambda folder: (folder / "model.safetensors.index.json").write_text("{"), "a weight_map in"),
+    ],
+    ids=["a shard missing", "a shard elsewhere", "a tensor missing", "no index"],
+)
+def test_a_wrong_index_is_one_error(tmp_path: Path, change: Callable[[Path], Any], words: str) -> None:
+    folder = made("llama", tmp_path / "twin")
+    change(folder)
+    before = sorted(os.listdir(folder))
+    with pytest.raises(InvalidInput, match=words):
+        fairlead.export_checkpoint(folder, in_place=True)
+    assert sorted(os.listdir(folder)) == before
+
+
+def test_a_checkpoint_that_changes_while_it_is_read(tmp_path: Path) -> None:
+    folder = made("llama tied", tmp_path / "twin")
+    before = sorted(os.listdir(folder))
+
+    def progress(what: str) -> None:
+        if what.startswith("writing configuration"):
+            tensors = load_file(folder / "model.safetensors")
+            save_file({name: tensor + 1 for name, tensor in tensors.items()}, folder / "model.safetensors")
+
+    with pytest.raises(InvalidInput, match=r"changed while it was read. Export again when nothing writes to it"):
+        fairlead.export_checkpoint(folder, in_place=True, verify=False, progress=progress)
+    assert sorted(os.listdir(folder)) == before
+
+
+def test_pickles_and_links_and_files_of_others_are_refused(tmp_path: Path) -> None:
+    folder = made("llama tied", tmp_path / "twin")
+    weights = folder / "model.safetensors"
+    (folder / "model.onnx").write_text("somebody's")
+    with pytest.raises(InvalidInput, match=r"Expected no model.onnx in .* got one that Fairlead did not write"):
+        fairlead.export_checkpoint(folder, in_place=True)
+    assert (folder / "model.onnx").read_text() == "somebody's"
+    (folder / "model.onnx").unlink()
+    shutil.move(weights, tmp_path / "elsewhere.safetensors")
+    weights.symlink_to(tmp_path / "elsewhere.safetensors")
+    with pytest.raises(InvalidInput, match="a symbolic link, which ONNX Runtime does not follow"):
+        fairlead.export_checkpoint(folder, in_place=True)
+    assert fairlead.export_checkpoint(folder, tmp_path / "out", place="link").worst is not None
+    weights.unlink()
+    torch.save({}, folder / "pytorch_model.bin")
+    with pytest.raises(InvalidInput, match=r"pytorch_model.*bin, which is not read. Convert it: python -c"):
+        fairlead.export_checkpoint(folder, in_place=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"in_place": True, "folder": "elsewhere"}, "no other folder with in_place"),
+        ({"in_place": True, "place": "link"}, "Expected no place with in_place"),
+        ({"in_place": True, "quantize": fairlead.Int4()}, "Expected no quantize with in_place"),
+        ({"in_place": True, "formats": ("pt2",)}, "Expected no formats with in_place"),
+        ({"place": "move", "folder": "out"}, "Expected place as one of copy, link"),
+        ({}, "a folder to write to, or in_place=True"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+    folder = made("llama tied", tmp_path / "twin")
+    with pytest.raises(InvalidInput, match=words):
+        fairlead.export_checkpoint(folder, **options)
+
+
+# ---- models that read what their weights decide --------------------------------------------------------------
+
+
+def curious(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An MLP that looks at its numbers."""
+    kept = T.models.llama.modeling_llama.LlamaMLP.forward
+
+    def forward(self: Any, x: torch.Tensor) -> torch.Tensor:
+        out: torch.Tensor = kept(self, x)
+        return out if out.abs().max().item() < 1e9 else out * 0
+
+    monkeypatch.setattr(T.models.llama.modeling_llama.LlamaMLP, "forward", forward)
+
+
+def test_what_has_to_be_read_is_an_error_that_names_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made("llama", tmp_path / "twin")
+    curious(monkeypatch)
+    monkeypatch.setattr(placing, "free_memory", lambda: 10_000)
+    with pytest.raises(InvalidInput, match=r"test_in_place.py:\d+") as caught:
+        fairlead.export_checkpoint(folder, in_place=True)
+    assert "more than fit into memory here" in str(caught.value)
+    assert "without in_place" in str(caught.value)
+    assert not (folder / "model.onnx").exists()
+
+
+def test_what_has_to_be_read_is_read_where_it_fits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made("llama", tmp_path / "twin")
+    curious(monkeypatch)
+    result = fairlead.export_checkpoint(folder, in_place=True)
+    assert result.worst is not None
+    assert result.worst < 1e-5
+
+
+@pytest.mark.parametrize("name", ["llama", "mixtral"])
+def test_what_does_not_fit_is_checked_layer_by_layer(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = made(name, tmp_path / "twin")
+    monkeypatch.setattr(placing, "free_memory", lambda: 10_000)
+    result = fairlead.export_checkpoint(folder, in_place=True)
+    said = result.parts["model.onnx"].contract.verified
+    assert re.search(r"^layers 0, 1 of 2 \(\w+DecoderLayer\), each by itself in ONNX Runtime: worst difference", said)
+    assert "was not run" in said
+    assert not list(folder.glob("layer-*"))
+    eager = T.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    assert run_both(folder, eager, 3, 5, 4) < 1e-5
+
+
+def test_a_layer_that_differs_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made("mixtral", tmp_path / "twin")
+    before = sorted(os.listdir(folder))
+    monkeypatch.setattr(placing, "free_memory", lambda: 10_000)
+    monkeypatch.setattr(placing.InPlace, "fill", lambda self, parameters: None)  # eager computes with zeros then
+    with pytest.raises(Discrepancy, match=r"In model.layers.0, checked by itself: Expected"):
+        fairlead.export_checkpoint(folder, in_place=True)
+    assert sorted(os.listdir(folder)) == before
+
+
+def test_a_folder_that_takes_no_second_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made("llama tied", tmp_path / "twin")
+
+    def refuse(*_: Any) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr("fairlead.checkpoint.beside.os.link", refuse)
+    with pytest.raises(WriteError, match=r"a second name.*Operation not permitted. Pass verify=False"):
+        fairlead.export_checkpoint(folder, in_place=True)
+
+
+def test_headers_are_those_of_safetensors(tmp_path: Path) -> None:
+    folder = made("llama", tmp_path / "twin")
+    for path in folder.glob("*.safetensors"):
+        with safe_open(path, framework="pt") as file:
+            assert set(file.keys()) == {name for (shard, *_), name in stored(folder).items() if shard == path.name}
