@@ -33,7 +33,7 @@ def dense(sizes: Sequence[int]) -> Sizes:
     return tuple(reversed(strides))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # a checkpoint has tens of thousands
 class Block:
     """A rectangle of a tensor, and where its elements are: element (i, j) is `first + i*strides[0] + j*strides[1]`."""
 
