@@ -355,10 +355,39 @@ class Looker {
         }
       }
     }
+    if (best.empty()) best = far_across(guard, over);
     if (best.empty()) return;
     Flip flip = flip_;
     flip.setting = std::move(best);
     found_.push_back(std::move(flip));
+  }
+
+  // One symbol far from the others, by products of the guard's numbers: m // 8 + f(n) < 40.
+  [[nodiscard]] std::vector<std::int64_t> far_across(const ProgramGuard& guard,
+                                                     const std::set<SymbolId>& over) const {
+    std::set<std::int64_t> numbers;
+    constants_in(guard.left, numbers);
+    constants_in(guard.right, numbers);
+    std::set<std::int64_t> sizes;
+    for (const std::int64_t a : numbers) {
+      for (const std::int64_t b : numbers) {
+        if (a < 2 || b < 2 || a > kFarthest / b) continue;
+        for (std::int64_t v = a * b - 1; v <= a * b + 1; ++v) sizes.insert(v);
+      }
+    }
+    for (std::int64_t p = 256; p <= kFarthest; p *= 2) {
+      sizes.insert(p);
+      sizes.insert(p + 1);
+    }
+    for (const std::int64_t size : sizes) {
+      for (const SymbolId s : over) {
+        if (size < symbols_[s].min || size > symbols_[s].max) continue;
+        std::vector<std::int64_t> setting = base_;
+        setting[s] = size;
+        if (leads_there(setting)) return setting;
+      }
+    }
+    return {};
   }
 
   const Program& program_;

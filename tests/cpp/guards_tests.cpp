@@ -120,6 +120,19 @@ TEST_CASE("of two sizes both are changed, to different ones") {
   CHECK(pool.evaluate(holds, std::vector<std::int64_t>{4, 4}) == 0);
 }
 
+TEST_CASE("of two sizes one may have to be far away") {
+  Asked asked(6, 9);
+  ExprPool& pool = *asked.program.graph.pool;
+  const Expr k =
+      pool.add(pool.floordiv(asked.n, asked.number(100)), pool.floordiv(asked.m, asked.number(8)));
+  asked.ask(Compare::kLess, k, asked.number(40), true);
+  const auto found = asked.flips();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].setting == std::vector<std::int64_t>{6, 320});
+  CHECK(found[0].symbol == -1);
+  CHECK_FALSE(found[0].bound);
+}
+
 TEST_CASE("behind a question with both answers each side is explored by itself") {
   // k = n // 4; a loop runs min(k, 4) times: 4 < k, or k == 4.
   Asked asked(33, 9);

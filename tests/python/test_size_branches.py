@@ -1,6 +1,7 @@
 """Models that execute another program at some sizes: the file holds the programs, and the sizes choose."""
 
 import dataclasses
+import math
 
 import onnx
 import onnxruntime
@@ -328,3 +329,21 @@ def test_a_hybrid_of_attention_and_state_space_decodes_by_any_number_of_tokens(t
             expected = fairlead.tree.get_leaf_tensors(model(**call(past, new), use_cache=True))
         for want, have in zip(expected.values(), got, strict=True):
             torch.testing.assert_close(torch.from_numpy(have), want, atol=1e-4, rtol=1e-4)
+
+
+class FarAway(torch.nn.Module):
+    """Asks about two sizes at once, of which one has to be large for the other answer."""
+
+    def forward(self, x, y):
+        k = math.isqrt(x.shape[1]) // 8 + y.shape[1] // 8
+        return torch.nn.functional.pad(x, (0, k if k < 40 else 20)) + y.sum()
+
+
+def test_a_question_about_two_sizes_whose_other_answer_is_far_away(tmp_path):
+    model = FarAway().eval()
+    fairlead.export(model, (torch.rand(7, 7), torch.rand(7, 3)), tmp_path / "far.onnx")
+    opened = session(tmp_path / "far.onnx")
+    for width, length in ((7, 3), (7, 319), (7, 320), (9, 689), (70, 311), (70, 312)):
+        x, y = torch.rand(2, width), torch.rand(2, length)
+        (got,) = opened.run(None, {"x": x.numpy(), "y": y.numpy()})
+        torch.testing.assert_close(torch.from_numpy(got), model(x, y), atol=1e-4, rtol=1e-4)
