@@ -32,12 +32,13 @@ std::optional<Sizes> order_in_memory(const TensorData& data) {
   };
   const auto size = [&](std::int64_t axis) { return data.dims[static_cast<std::size_t>(axis)]; };
   // Where an axis of one element lies says nothing: those come first.
-  const auto behind =
-      std::ranges::stable_partition(axes, [&](auto axis) { return size(axis) == 1; });
-  const bool as_given = std::ranges::is_sorted(behind, std::greater<>(), stride);
-  std::ranges::stable_sort(behind, std::greater<>(), stride);
+  const auto behind = std::stable_partition(axes.begin(), axes.end(),
+                                            [&](std::int64_t axis) { return size(axis) == 1; });
+  const auto outer = [&](std::int64_t a, std::int64_t b) { return stride(a) > stride(b); };
+  const bool as_given = std::is_sorted(behind, axes.end(), outer);
+  std::stable_sort(behind, axes.end(), outer);
   std::int64_t step = 1;
-  for (auto it = behind.end(); it != behind.begin();) {
+  for (auto it = axes.end(); it != behind;) {
     --it;
     if (stride(*it) != step) return std::nullopt;
     step *= size(*it);

@@ -166,7 +166,7 @@ WeightFolder::WeightFolder(const std::string& folder) : folder_(folder) {
     index = read_index(in_folder(kIndex));
     for (const auto& [tensor, file] : index) names_.push_back(file);
     std::ranges::sort(names_);
-    names_.erase(std::ranges::unique(names_).begin(), names_.end());
+    names_.erase(std::unique(names_.begin(), names_.end()), names_.end());
   } else if (fs::exists(in_folder(kSingle), error)) {
     names_.emplace_back(kSingle);
   } else if (has_pickles(folder)) {
