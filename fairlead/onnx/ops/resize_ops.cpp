@@ -319,10 +319,13 @@ void antialiased(Lowering& b, bool cubic, Scales scales) {
   if (axes[0].factor != 1) {
     Val down = filter_matrix(b, axes[0], align_corners, cubic, d);
     // PyTorch steps through the rows by the strides of the columns: of a result of one column every
-    // row is its first.
+    // row is its first, unless there are as many as before.
     const Expr width = axes[1].out;
     if (!is_const(width) || width->value == 1) {
-      const Val single = b.op("Equal", {b.size_scalar(width), b.size_scalar(b.expr(1))});
+      const Val single = b.op(
+          "And",
+          {b.op("Equal", {b.size_scalar(width), b.size_scalar(b.expr(1))}),
+           b.op("Not", {b.op("Equal", {b.size_scalar(axes[0].in), b.size_scalar(axes[0].out)})})});
       const Val first = b.slice(down, 0, b.ints({0}), b.ints({1}));
       down = b.op("Where", {single, first, down});
     }
