@@ -157,6 +157,17 @@ Task<Judged> Judge::compared(Check check) {
   co_return judged;
 }
 
+// Eager itself moves as far where its inputs are changed a little: said, with both figures.
+Task<bool> Judge::moves_too(Judged& judged, Look::What what, Why why) {
+  const Checked& checked = judged.checked;
+  const Looked looked = co_await look(what, judged.check, checked.output);
+  if (!moves_as_far(checked, looked)) co_return false;
+  Evidence evidence = difference_of(checked, why);
+  evidence.moves = looked.moved;
+  add(judged, std::move(evidence));
+  co_return true;
+}
+
 // 2. Sums of large terms that cancel. Only up to kRounding times the tolerance, of the output's
 // scale or, where all of it cancels, of a part of the inputs'; beyond that it is a difference
 // whatever the reason.
@@ -166,12 +177,8 @@ Task<bool> Judge::rounds_alike(Judged& judged) {
   const double scale = std::max(checked.scale, checked.inputs * kOfInputs);
   const bool small = checked.abs > 0 && checked.abs <= kRounding * checked.tolerance * scale;
   if (!small) co_return false;
-  const Looked looked = co_await look(Look::What::kRounded, judged.check, checked.output);
-  if (!moves_as_far(checked, looked)) co_return false;
-  Evidence evidence = difference_of(checked, Why::kRounds);
-  evidence.moves = looked.moved;
-  add(judged, std::move(evidence));
-  co_return true;
+  const bool moves = co_await moves_too(judged, Look::What::kRounded, Why::kRounds);
+  co_return moves;
 }
 
 // 3. The same sizes with the example's integers, where it is others that the file refuses aloud, or
@@ -218,12 +225,8 @@ Task<bool> Judge::is_excused(Judged& judged) {
     co_return true;
   }
   if (!is_measured(checked)) co_return false;
-  const Looked looked = co_await look(Look::What::kNudged, judged.check, checked.output);
-  if (!moves_as_far(checked, looked)) co_return false;
-  Evidence evidence = difference_of(checked, Why::kJumps);
-  evidence.moves = looked.moved;
-  add(judged, std::move(evidence));
-  co_return true;
+  const bool moves = co_await moves_too(judged, Look::What::kNudged, Why::kJumps);
+  co_return moves;
 }
 
 // 5. Models ask torch.compiler, and only leave out a mask where they are not traced, so that values

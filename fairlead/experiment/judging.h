@@ -80,6 +80,7 @@ class Judge {
  private:
   Task<void> judge_further(Judged& judged);
   Task<Judged> compared(Check check);
+  Task<bool> moves_too(Judged& judged, Look::What what, Why why);
   Task<bool> rounds_alike(Judged& judged);
   Task<void> try_example_integers(Judged& judged);
   Task<bool> goes_by_values(Judged& judged);
