@@ -38,7 +38,7 @@ FAIRLEAD_NAMES(Input::Kind, "sizes", "call", "other", "checked", "next");
 FAIRLEAD_NAMES(Check::Kind, "call", "values", "sizes");
 FAIRLEAD_NAMES(Built::Kind, "size", "value", "key", "rival");
 FAIRLEAD_NAMES(Check::How, "own", "integers", "traced");
-FAIRLEAD_NAMES(Look::What, "operators", "rounded", "nudged", "repeated", "outside", "state");
+FAIRLEAD_NAMES(Look::What, "operators", "rounded", "nudged", "tied", "repeated", "outside", "state");
 FAIRLEAD_NAMES(Checked::Outcome, "equal", "differs", "failed", "stopped", "refused", "unable", "absent");
 FAIRLEAD_NAMES(ErrorCode, "invalid input", "unsupported", "diverged", "unsolved", "discrepancy", "io", "parse", "internal");
 FAIRLEAD_NAMES(Why, "none", "branches", "refused", "unsolved", "differs", "unsupported", "failed", "too large", "untried",
@@ -102,7 +102,7 @@ FAIRLEAD_FIELDS(Checked, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(outcome), FAIRL
                 FAIRLEAD_FIELD(tolerance), FAIRLEAD_FIELD(inputs), FAIRLEAD_FIELD(least), FAIRLEAD_FIELD(most), FAIRLEAD_FIELD(told), FAIRLEAD_FIELD(not_finite),
                 FAIRLEAD_FIELD(empty), FAIRLEAD_FIELD(guarded));
 FAIRLEAD_FIELDS(Looked, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(known), FAIRLEAD_FIELD(parted), FAIRLEAD_FIELD(generator), FAIRLEAD_FIELD(published), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now),
-                FAIRLEAD_FIELD(source), FAIRLEAD_FIELD(moved), FAIRLEAD_FIELD(text), FAIRLEAD_FIELD(outside));
+                FAIRLEAD_FIELD(source), FAIRLEAD_FIELD(moved), FAIRLEAD_FIELD(ratio), FAIRLEAD_FIELD(text), FAIRLEAD_FIELD(outside));
 FAIRLEAD_FIELDS(Evidence, FAIRLEAD_FIELD(why), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(text), FAIRLEAD_FIELD(at),
                 FAIRLEAD_FIELD(key), FAIRLEAD_FIELD(source), FAIRLEAD_FIELD(symbol), FAIRLEAD_FIELD(differs), FAIRLEAD_FIELD(moves));
 FAIRLEAD_FIELDS(Fact, FAIRLEAD_FIELD(of), FAIRLEAD_FIELD(place), FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(size),

@@ -113,6 +113,11 @@ Task<Judged> Judge::judge(Check check) {
 Task<void> Judge::judge_further(Judged& judged) {
   const bool own = judged.check.how == How::kOwn;
   if (judged.check.kind == Kind::kSizes && own) co_await try_example_integers(judged);
+  if (judged.check.kind == Kind::kSizes && judged.verdict == Verdict::kDiffers) {
+    const bool tied = co_await is_tied(judged);
+    if (tied) judged.excuse = Why::kJumps;
+    if (tied) judged.verdict = Verdict::kRight;
+  }
   if (judged.check.kind != Kind::kValues) co_return;
   bool excused = co_await is_excused(judged);
   if (!excused) excused = co_await is_of_tracing(judged);
@@ -198,6 +203,18 @@ Task<void> Judge::try_example_integers(Judged& judged) {
     add(judged, std::move(evidence));
   }
   judged = std::move(again);
+}
+
+// 3. Each element for itself: a file that is wrong differs where eager stays as it is, too.
+Task<bool> Judge::is_tied(const Judged& judged) {
+  const Checked& checked = judged.checked;
+  if (!is_measured(checked) || checked.not_finite || checked.told) co_return false;
+  const Looked looked = co_await look(Look::What::kTied, judged.check, checked.output);
+  if (!looked.known || !(looked.moved > 0 && looked.ratio <= kSample)) co_return false;
+  Evidence evidence = difference_of(checked, Why::kJumps);
+  evidence.moves = looked.moved;
+  add(judged, std::move(evidence));
+  co_return true;
 }
 
 // 3. Whether values, not sizes, lead elsewhere in a package's code: with the example's, the same

@@ -5,7 +5,8 @@
 // 1. integers that were made up go beyond what double holds, in which ONNX Runtime has some;
 // 2. eager itself moves as far where its inputs are rounded otherwise, up to a limit;
 // 3. at other sizes: other integers than the example's stop the file, or lead elsewhere in the code
-//    of a package, and with the example's it is right;
+//    of a package, and with the example's it is right; or few elements differ, and eager itself
+//    jumps at each of them: numbers that are drawn have a tie now and then;
 // 4. at other values: they lead elsewhere in the code of a package; or nothing is selected, and
 //    there is NaN or nothing to compute with; or eager jumps there, at a tie or a threshold;
 // 5. or the file has what the model computes while it is traced.
@@ -83,6 +84,7 @@ class Judge {
   Task<bool> moves_too(Judged& judged, Look::What what, Why why);
   Task<bool> rounds_alike(Judged& judged);
   Task<void> try_example_integers(Judged& judged);
+  Task<bool> is_tied(const Judged& judged);
   Task<bool> goes_by_values(Judged& judged);
   Task<bool> is_excused(Judged& judged);
   Task<bool> is_of_tracing(const Judged& judged);

@@ -141,6 +141,7 @@ struct Look {
     kOperators,  // which the model executes there, beside the program's first run
     kRounded,    // how far eager moves in `output` where its inputs are rounded otherwise
     kNudged,     // the same where they are moved by a few rounding steps of the largest
+    kTied,       // the same of the elements alone that differ, where they are few
     kRepeated,   // how eager differs from itself in `output`
     kOutside,    // what follows the values although no operator made it
     kState,      // how the example's next call differs from the first
@@ -310,7 +311,8 @@ struct Looked {
   std::string before;
   std::string now;
   std::string source;  // of kState, too
-  double moved = 0;    // kRounded, kNudged
+  double moved = 0;    // kRounded, kNudged, kTied
+  double ratio = 0;    // kTied: of an element's difference to how far eager moves it, at most
   std::string text;    // kRepeated, kState: how; none where it does not
   std::vector<Outside> outside;
 };

@@ -12,6 +12,8 @@
 #include <map>
 #include <string>
 #include <type_traits>
+#include <unordered_map>
+#include <utility>
 
 #include "fairlead/base/error.h"
 #include "fairlead/verify/low_precision.h"
@@ -291,17 +293,69 @@ void for_chunks(Dtype dtype, std::span<const std::byte> expected, std::span<cons
   }
 }
 
+void check_sizes(Dtype dtype, std::span<const std::byte> expected, std::span<const std::byte> got) {
+  if (expected.size() == got.size() && expected.size() % dtype_size(dtype) == 0) return;
+  throw Error(ErrorCode::kInvalidInput,
+              "[compare_buffers] Expected two buffers of the same whole number of " +
+                  std::string(dtype_name(dtype)) + " elements, got " +
+                  std::to_string(expected.size()) + " and " + std::to_string(got.size()) +
+                  " bytes.");
+}
+
+// Calls `found` with the position of every element that differs, and by how much.
+template <typename Found>
+void for_differing(Dtype dtype, std::span<const std::byte> expected, std::span<const std::byte> got,
+                   Found found) {
+  std::int64_t done = 0;
+  const auto add = [&](const auto* a, const auto* b, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      const auto x = static_cast<double>(a[i]), y = static_cast<double>(b[i]);
+      if (a[i] == b[i] || (std::isnan(x) && std::isnan(y))) continue;
+      const double apart = std::fabs(x - y);
+      found(done + static_cast<std::int64_t>(i),
+            std::isnan(apart) ? std::numeric_limits<double>::infinity() : apart);
+    }
+    done += static_cast<std::int64_t>(count);
+  };
+  for_chunks(dtype, expected, got, add, add);
+}
+
 }  // namespace
+
+TiedElements tied_elements(Dtype dtype, std::span<const std::byte> expected,
+                           std::span<const std::byte> got,
+                           std::span<const std::span<const std::byte>> others, double limit,
+                           std::int64_t most) {
+  check_sizes(dtype, expected, got);
+  const std::size_t parts = is_complex(dtype) ? 2 : 1;
+  TiedElements result;
+  result.count = static_cast<std::int64_t>(expected.size() / dtype_size(dtype) * parts);
+  std::unordered_map<std::int64_t, std::pair<double, double>> elements;  // the file's, eager's own
+  for_differing(dtype, expected, got, [&](std::int64_t position, double apart) {
+    if (!(apart > limit)) return;
+    if (++result.apart <= most) elements[position] = {apart, 0};
+  });
+  if (result.apart > most) return result;
+  for (const std::span<const std::byte> other : others) {
+    check_sizes(dtype, expected, other);
+    for_differing(dtype, expected, other, [&](std::int64_t position, double apart) {
+      const auto found = elements.find(position);
+      if (found != elements.end()) found->second.second = std::max(found->second.second, apart);
+    });
+  }
+  for (const auto& [position, apart] : elements) {
+    const auto [file, own] = apart;
+    result.moved = std::max(result.moved, own);
+    const bool known = own > 0 && std::isfinite(file);
+    result.ratio =
+        std::max(result.ratio, known ? file / own : std::numeric_limits<double>::infinity());
+  }
+  return result;
+}
 
 Comparison compare_buffers(Dtype dtype, std::span<const std::byte> expected,
                            std::span<const std::byte> got, std::span<const double> thresholds) {
-  if (expected.size() != got.size() || expected.size() % dtype_size(dtype) != 0) {
-    throw Error(ErrorCode::kInvalidInput,
-                "[compare_buffers] Expected two buffers of the same whole number of " +
-                    std::string(dtype_name(dtype)) + " elements, got " +
-                    std::to_string(expected.size()) + " and " + std::to_string(got.size()) +
-                    " bytes.");
-  }
+  check_sizes(dtype, expected, got);
   Scale scale;
   const bool exact = !is_float(dtype) && !is_complex(dtype);
   if (!exact) {

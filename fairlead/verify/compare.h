@@ -41,4 +41,20 @@ struct Comparison {
                                          std::span<const std::byte> got,
                                          std::span<const double> thresholds = {});
 
+// Where a result is apart from eager's, and how far eager is apart from itself there.
+struct TiedElements {
+  std::int64_t count = 0;  // elements in all; a complex number is two
+  std::int64_t apart = 0;  // those further than the limit
+  double ratio = 0;        // the largest distance of one in terms of eager's own; infinite: none
+  double moved = 0;        // the largest of eager's own
+};
+
+// `others` are further results of eager's, of inputs that were moved a little: an element that lies
+// on a tie or a threshold jumps in some of them, and all others stay. Of more elements apart than
+// `most` nothing but their number is found out. Buffers are as those of compare_buffers.
+[[nodiscard]] TiedElements tied_elements(Dtype dtype, std::span<const std::byte> expected,
+                                         std::span<const std::byte> got,
+                                         std::span<const std::span<const std::byte>> others,
+                                         double limit, std::int64_t most);
+
 }  // namespace fairlead

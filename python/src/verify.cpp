@@ -13,17 +13,36 @@ using namespace nb::literals;
 
 namespace {
 
+Dtype dtype_of(const std::string& name) {
+  const auto parsed = parse_dtype(name);
+  if (!parsed)
+    throw Error(ErrorCode::kInvalidInput, "[compare] Expected a dtype, got '" + name + "'.");
+  return *parsed;
+}
+
 // Compares memory at two addresses: tensors and runtime values lend theirs without a copy.
 Comparison compare(const std::string& dtype, std::uintptr_t expected, std::uintptr_t got,
                    std::size_t count, const std::vector<double>& thresholds) {
-  const auto parsed = parse_dtype(dtype);
-  if (!parsed)
-    throw Error(ErrorCode::kInvalidInput, "[compare] Expected a dtype, got '" + dtype + "'.");
-  const std::size_t bytes = count * dtype_size(*parsed);
+  const Dtype parsed = dtype_of(dtype);
+  const std::size_t bytes = count * dtype_size(parsed);
   const std::span a(reinterpret_cast<const std::byte*>(expected), bytes);
   const std::span b(reinterpret_cast<const std::byte*>(got), bytes);
   nb::gil_scoped_release release;
-  return compare_buffers(*parsed, a, b, thresholds);
+  return compare_buffers(parsed, a, b, thresholds);
+}
+
+TiedElements tied(const std::string& dtype, std::uintptr_t expected, std::uintptr_t got,
+                  const std::vector<std::uintptr_t>& others, std::size_t count, double limit,
+                  std::int64_t most) {
+  const Dtype parsed = dtype_of(dtype);
+  const auto bytes = [&](std::uintptr_t at) {
+    return std::span(reinterpret_cast<const std::byte*>(at), count * dtype_size(parsed));
+  };
+  std::vector<std::span<const std::byte>> own;
+  own.reserve(others.size());
+  for (const std::uintptr_t other : others) own.push_back(bytes(other));
+  nb::gil_scoped_release release;
+  return tied_elements(parsed, bytes(expected), bytes(got), own, limit, most);
 }
 
 }  // namespace
@@ -43,6 +62,13 @@ void init_verify(nb::module_& m) {
       .def_ro("over", &Comparison::over);
   m.def("compare", &compare, "dtype"_a, "expected"_a, "got"_a, "count"_a,
         "thresholds"_a = std::vector<double>{});
+  nb::class_<TiedElements>(m, "TiedElements", "Where a result is apart from eager's.")
+      .def_ro("count", &TiedElements::count)
+      .def_ro("apart", &TiedElements::apart)
+      .def_ro("ratio", &TiedElements::ratio)
+      .def_ro("moved", &TiedElements::moved);
+  m.def("tied_elements", &tied, "dtype"_a, "expected"_a, "got"_a, "others"_a, "count"_a, "limit"_a,
+        "most"_a);
 }
 
 }  // namespace fairlead::python

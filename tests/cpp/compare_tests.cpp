@@ -217,6 +217,37 @@ TEST_CASE("The four float8 have the values of their formats") {
   CHECK(result.nan_mismatch == 0);
 }
 
+TEST_CASE("Elements that eager itself moves are told from those that it does not") {
+  const auto tied = [](const std::vector<std::int64_t>& got,
+                       const std::vector<std::vector<std::int64_t>>& own, std::int64_t most = 9) {
+    const std::vector<std::int64_t> expected = {1, 2, 3, 4};
+    std::vector<std::span<const std::byte>> others;
+    for (const auto& other : own) others.push_back(std::as_bytes(std::span(other)));
+    return tied_elements(Dtype::kInt64, std::as_bytes(std::span(expected)),
+                         std::as_bytes(std::span(got)), others, 0, most);
+  };
+  const TiedElements swapped = tied({2, 1, 3, 4}, {{1, 2, 4, 3}, {2, 1, 3, 4}});
+  CHECK(swapped.count == 4);
+  CHECK(swapped.apart == 2);
+  CHECK(swapped.ratio == 1);
+  CHECK(swapped.moved == 1);
+  CHECK(tied({2, 1, 3, 9}, {{2, 1, 3, 4}}).ratio == std::numeric_limits<double>::infinity());
+  CHECK(tied({2, 1, 3, 9}, {{2, 1, 3, 5}}).ratio == 5);
+  CHECK(tied({2, 1, 3, 9}, {{2, 1, 3, 5}}, 2).apart == 3);
+  CHECK(tied({1, 2, 3, 4}, {}).apart == 0);
+  // Floats within the limit are none; NaN on one side is beyond every limit.
+  const std::vector<float> expected = {1, 2, 3}, got = {1.01f, 5, kNan};
+  const auto bytes = [](const auto& values) { return std::as_bytes(std::span(values)); };
+  const std::span<const std::byte> own[] = {bytes(got)};
+  const TiedElements found =
+      tied_elements(Dtype::kFloat32, bytes(expected), bytes(got), own, 0.1, 9);
+  CHECK(found.apart == 2);
+  CHECK(found.ratio == std::numeric_limits<double>::infinity());
+  const std::vector<float> fewer = {1};
+  CHECK_THROWS_AS((void)tied_elements(Dtype::kFloat32, bytes(expected), bytes(fewer), {}, 0, 1),
+                  Error);
+}
+
 TEST_CASE("Buffers of different sizes are refused") {
   const std::vector<float> two{1, 2}, three{1, 2, 3};
   CHECK_THROWS_WITH_AS((void)compare(Dtype::kFloat32, two, three),

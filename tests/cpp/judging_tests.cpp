@@ -228,6 +228,35 @@ TEST_CASE("rounding is no excuse beyond its limits") {
   CHECK(bench.judged(Kind::kCall).verdict == Verdict::kDiffers);
 }
 
+TEST_CASE("at other sizes a tie is excused where eager itself jumps at each element") {
+  Checked checked = differing();
+  checked.abs = 6;
+  const auto found = [&](double moves, double ratio, Kind kind = Kind::kSizes, bool told = false) {
+    checked.told = told;
+    Bench bench = always(checked);
+    bench.finds = [=](const Look& look) {
+      Looked looked;
+      if (look.what != What::kTied) return looked;
+      looked.moved = moves;
+      looked.ratio = ratio;
+      return looked;
+    };
+    const Judged judged = bench.judged(kind);
+    CHECK((judged.excuse == Why::kJumps) == (judged.verdict == Verdict::kRight));
+    CHECK(bench.note().empty() == (judged.verdict != Verdict::kRight));
+    return judged.verdict;
+  };
+  CHECK(found(6, 1) == Verdict::kRight);
+  CHECK(found(6, 4) == Verdict::kRight);
+  CHECK(found(6, 4.1) == Verdict::kDiffers);
+  CHECK(found(6, kInfinite) == Verdict::kDiffers);  // an element at which eager stays as it is
+  CHECK(found(0, 0) == Verdict::kDiffers);
+  CHECK(found(6, std::numeric_limits<double>::quiet_NaN()) == Verdict::kDiffers);
+  // Not for a call of the user's, nor for a tolerance of the user's.
+  CHECK(found(6, 1, Kind::kCall) == Verdict::kDiffers);
+  CHECK(found(6, 1, Kind::kSizes, true) == Verdict::kDiffers);
+}
+
 TEST_CASE("where eager refuses integers that were made up, those of the example stand for them") {
   Bench bench = otherwise(of(Outcome::kRefused), How::kExampleIntegers, of(Outcome::kEqual));
   const Judged judged = bench.judged(Kind::kSizes);

@@ -23,6 +23,7 @@ class Setting:
     sizes: dict[str, int] = field(default_factory=dict)
     variation: Variation | None = None
     expected: list[torch.Tensor] | None = None  # what eager computes, where the file computes something else
+    got: list[Any] | None = None  # what the file computes there
 
     @property
     def made_up(self) -> bool:

@@ -35,6 +35,8 @@ from fairlead.verify.runtime_check import OnnxSession, TensorValue, compare, dif
 from fairlead.verify.settings import Setting, Settings
 
 EXACT = (torch.int64, torch.uint64)
+TIED = 0.01  # of an output's elements: more are no ties that numbers happen to have
+NUDGES = 8  # of two equal numbers each comes first in half of them
 
 
 @dataclass
@@ -148,7 +150,7 @@ class Verification:
             scales = self.scales if setting.made_up else []
             row |= compare(self.output_names, expected, got, self.tolerance, drawn, self.contract.computed_in, scales)
             row |= {"failed": False, "eager_seconds": eager_seconds, "ort_seconds": seconds}
-            return self.answered(setting, row, expected)
+            return self.answered(setting, row, expected, got)
 
     def refused(self, setting: Setting, error: Exception) -> Any:
         if not setting.made_up:
@@ -163,13 +165,15 @@ class Verification:
         parts = 0 if setting.variation is None else len(self.settings.parts(setting.variation))
         return _core.Checked(outcome="refused", at=setting.words, parts=parts)
 
-    def answered(self, setting: Setting, row: dict[str, Any], expected: list[torch.Tensor]) -> Any:
+    def answered(
+        self, setting: Setting, row: dict[str, Any], expected: list[torch.Tensor], got: list[Any] | None = None
+    ) -> Any:
         number, known = len(self.measured), {"draws": self.draws is not None, "changes": bool(self.changed)}
         equal = row["ok"]
         self.measured.append(Measured(self.program, row, None if equal else setting.tensors))
         if equal:
             return _core.Checked(number=number, **known)
-        setting.expected = expected
+        setting.expected, setting.got = expected, got
         output = row["output"] if row["output"] in self.output_names else ""
         wide = (0, 0)
         if output and math.isfinite(row["abs"]):
@@ -183,6 +187,10 @@ class Verification:
             empty=setting.variation is not None and setting.variation.empty,
             guarded=self.is_guarded(), **known,
         )  # fmt: skip
+
+    def computed_in(self, k: int) -> str:
+        """The lowest precision that went into an output, where it is known."""
+        return self.contract.computed_in[k] if self.contract.computed_in else ""
 
     # ---- single facts -------------------------------------------------------------------------------
 
@@ -223,6 +231,25 @@ class Verification:
             moved = max(moved, difference(expected, TensorValue(other), 0.0).abs)
         return _core.Looked(moved=moved)
 
+    def tied(self, setting: Setting, output: str) -> Any:
+        """How far eager moves at the elements of an output where the file differs, if these are few."""
+        if setting.got is None:
+            return _core.Looked(known=False)
+        k = self.output_names.index(output)
+        want, got = TensorValue((setting.expected or self.expected(setting.tensors))[k]), setting.got[k]
+        found = difference(want.tensor, got, self.tolerance, self.computed_in(k))
+        others: list[TensorValue] = []
+        for seed in range(NUDGES):
+            with contextlib.suppress(Exception):  # refused there: nothing is known of it
+                others.append(TensorValue(self.expected([nudged(t, seed) for t in setting.tensors])[k]))
+        own = [other.data_ptr() for other in others if other.shape() == want.shape()]
+        count = want.tensor.numel()
+        limit, most = found.limit * found.scale, max(1, int(count * TIED))
+        apart = _core.tied_elements(want.data_type(), want.data_ptr(), got.data_ptr(), own, count, limit, most)
+        if not 0 < apart.apart <= most:
+            return _core.Looked(known=False)
+        return _core.Looked(moved=apart.moved, ratio=apart.ratio)
+
     def rounded(self, setting: Setting, output: str) -> Any:
         return self.moved(setting, output, rounded_otherwise)
 
@@ -261,7 +288,7 @@ class Verification:
 
 LOOKS: dict[str, Callable[[Verification, Setting, str], Any]] = {
     "operators": Verification.operators, "rounded": Verification.rounded, "nudged": Verification.nudged,
-    "repeated": Verification.repeated, "outside": Verification.outside, "state": Verification.remembers,
+    "tied": Verification.tied, "repeated": Verification.repeated, "outside": Verification.outside, "state": Verification.remembers,
 }  # fmt: skip
 
 
