@@ -70,6 +70,7 @@ FAIRLEAD_FIELDS(Input, FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(sizes), FAIRLEAD_FIE
 FAIRLEAD_FIELDS(Open, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(parent), FAIRLEAD_FIELD(input), FAIRLEAD_FIELD(plain), FAIRLEAD_FIELD(forgets));
 FAIRLEAD_FIELDS(RunModel, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(input), FAIRLEAD_FIELD(reference),
                 FAIRLEAD_FIELD(heavy), FAIRLEAD_FIELD(spare), FAIRLEAD_FIELD(brief));
+FAIRLEAD_FIELDS(Foresee, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(run), FAIRLEAD_FIELD(sizes));
 constexpr auto fields(const RunPlain*) { return std::make_tuple(); }
 FAIRLEAD_FIELDS(NextCall, FAIRLEAD_FIELD(program));
 FAIRLEAD_FIELDS(Build, FAIRLEAD_FIELD(program), FAIRLEAD_FIELD(runs), FAIRLEAD_FIELD(values), FAIRLEAD_FIELD(kept));
@@ -88,6 +89,7 @@ FAIRLEAD_FIELDS(Problem, FAIRLEAD_FIELD(number), FAIRLEAD_FIELD(code), FAIRLEAD_
 FAIRLEAD_FIELDS(CallFacts, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(found), FAIRLEAD_FIELD(sizes), FAIRLEAD_FIELD(words));
 FAIRLEAD_FIELDS(Ran, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(run), FAIRLEAD_FIELD(parted), FAIRLEAD_FIELD(absent),
                 FAIRLEAD_FIELD(visible), FAIRLEAD_FIELD(enough), FAIRLEAD_FIELD(untold), FAIRLEAD_FIELD(before), FAIRLEAD_FIELD(now), FAIRLEAD_FIELD(error), FAIRLEAD_FIELD(operators));
+FAIRLEAD_FIELDS(Foreseen, FAIRLEAD_FIELD(first));
 FAIRLEAD_FIELDS(Built::Question, FAIRLEAD_FIELD(words), FAIRLEAD_FIELD(source), FAIRLEAD_FIELD(kind), FAIRLEAD_FIELD(form));
 FAIRLEAD_FIELDS(Built, FAIRLEAD_FIELD(problem), FAIRLEAD_FIELD(fragile), FAIRLEAD_FIELD(reads), FAIRLEAD_FIELD(fitted),
                 FAIRLEAD_FIELD(operators), FAIRLEAD_FIELD(questions), FAIRLEAD_FIELD(thin), FAIRLEAD_FIELD(unseen));
@@ -113,10 +115,10 @@ FAIRLEAD_FIELDS(Fact, FAIRLEAD_FIELD(of), FAIRLEAD_FIELD(place), FAIRLEAD_FIELD(
 
 // The names of steps and answers, in the order of their variants.
 inline constexpr auto kStepNames =
-    std::to_array<std::string_view>({"Open", "RunModel", "RunPlain", "NextCall", "Build", "Ask",
-                                     "Require", "Emit", "Check", "Look", "Done", "Failed"});
+    std::to_array<std::string_view>({"Open", "RunModel", "Foresee", "RunPlain", "NextCall", "Build",
+                                     "Ask", "Require", "Emit", "Check", "Look", "Done", "Failed"});
 inline constexpr auto kAnswerNames = std::to_array<std::string_view>(
-    {"CallFacts", "Ran", "Built", "Questions", "Met", "Emitted", "Checked", "Looked"});
+    {"CallFacts", "Ran", "Foreseen", "Built", "Questions", "Met", "Emitted", "Checked", "Looked"});
 static_assert(kStepNames.size() == std::variant_size_v<Step>);
 static_assert(kAnswerNames.size() == std::variant_size_v<Answer>);
 

@@ -110,7 +110,16 @@ Task<ProbeResult> Lab::probe(Row& row) {
     }
     co_return result;
   };
-  ProbeResult found = co_await probing(asked, trial);
+  const AskForesight foresight = [this, &row](std::vector<Sizes> sizes,
+                                              int reference) -> Task<int> {
+    Foresee step;
+    step.program = row.id;
+    step.run = reference;
+    step.sizes = std::move(sizes);
+    const Foreseen foreseen = co_await ask<Foreseen>(std::move(step));
+    co_return foreseen.first;
+  };
+  ProbeResult found = co_await probing(asked, trial, &foresight);
   co_return found;
 }
 

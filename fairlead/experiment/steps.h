@@ -79,6 +79,14 @@ struct RunModel {
   bool brief = false;  // it may end, as `enough`, after some hundred operators like the reference's
 };
 
+// Which of these sizes is the first at which a run's questions about sizes have the answers that
+// they had: runs nothing. -> Foreseen
+struct Foresee {
+  ProgramId program = 0;
+  int run = 0;
+  std::vector<Sizes> sizes;
+};
+
 // Whether the model accepts the example, not told that it is traced. -> Ran
 struct RunPlain {};
 
@@ -182,8 +190,8 @@ struct Failed {
   std::vector<std::string> unknown;
 };
 
-using Step = std::variant<Open, RunModel, RunPlain, NextCall, Build, Ask, Require, Emit, Check,
-                          Look, Done, Failed>;
+using Step = std::variant<Open, RunModel, Foresee, RunPlain, NextCall, Build, Ask, Require, Emit,
+                          Check, Look, Done, Failed>;
 
 // ---- answers ------------------------------------------------------------------------------------
 
@@ -213,6 +221,10 @@ struct Ran {
   std::string before;
   std::string now;
   std::string error;  // the model's own
+};
+
+struct Foreseen {
+  int first = -1;  // none
 };
 
 struct Built {
@@ -317,6 +329,7 @@ struct Looked {
   std::vector<Outside> outside;
 };
 
-using Answer = std::variant<CallFacts, Ran, Built, Questions, Met, Emitted, Checked, Looked>;
+using Answer =
+    std::variant<CallFacts, Ran, Foreseen, Built, Questions, Met, Emitted, Checked, Looked>;
 
 }  // namespace fairlead

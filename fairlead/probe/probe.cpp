@@ -41,7 +41,7 @@ Task<ProbeResult> Prober::run() {
   // Its own size is the one that counts: every run has to have it. And what brief runs did not see
   // is found by whole ones.
   if (!confirmed || shrunk || served) {
-    Prober again(request_, trial_, std::move(answers_), trials_);
+    Prober again(request_, trial_, foresight_, std::move(answers_), trials_);
     again.may_be_brief_ = may_be_brief_ && confirmed;
     again.may_shrink_ = may_shrink_ && !shrunk;
     again.may_be_served_ = may_be_served_ && !served;
@@ -167,6 +167,39 @@ Task<TrialResult> Prober::attempt(const Sizes& sizes, int reference, bool brief)
   co_return result;
 }
 
+// A run parted at these sizes: whether a group has others at which the questions that the model
+// asks about sizes would have the answers they have at the base (every second size, every seventh).
+// Then they are those: further from the base if there are, and sizes that nothing else has had.
+// Where no other has the same answers, the program ends there.
+Task<bool> Prober::foresees(Sizes& sizes, const Group& group) {
+  constexpr std::int64_t kFurthest = 64;
+  const std::int64_t size = size_in(sizes, group);
+  if (foresight_ == nullptr || group.unit > 1 || size == group.base) co_return false;
+  const std::int64_t way = size > group.base ? 1 : -1;
+  std::set<std::int64_t> beside;  // what other groups have there
+  for (const Group& other : groups_) {
+    if (&other != &group) beside.insert(size_in(sizes, other));
+  }
+  std::vector<Sizes> candidates = {sizes};
+  const auto add = [&](std::int64_t from, std::int64_t step, const std::set<std::int64_t>& not_of) {
+    for (std::int64_t k = 1; k <= kFurthest; ++k) {
+      const std::int64_t other = from + step * k;
+      if (other < 2 || !allowed(group, other) || not_of.contains(other)) continue;
+      candidates.push_back(sizes);
+      put(candidates.back(), group, other);
+      settle(candidates.back());
+    }
+  };
+  add(size, way, taken_);
+  add(size, way, beside);
+  add(group.base, -way, taken_);
+  add(group.base, -way, beside);
+  const int first = co_await (*foresight_)(candidates, reference_);
+  if (first <= 0) co_return false;  // 0: something else than a question about sizes decides
+  sizes = candidates[static_cast<std::size_t>(first)];
+  co_return true;
+}
+
 // Not by the clock alone: a model that is slow at its own sizes is given more time.
 bool Prober::late() const { return spent_ - 100 * example_ > request_.patience; }
 
@@ -220,7 +253,10 @@ Task<bool> Prober::moves(Group& group, std::int64_t size, std::string& reason, b
   Sizes sizes = base_;
   put(sizes, group, size);
   settle(sizes);
-  const TrialResult result = co_await attempt(sizes, reference_, brief);
+  TrialResult result = co_await attempt(sizes, reference_, brief);
+  bool foreseen = result.parted;
+  if (foreseen) foreseen = co_await foresees(sizes, group);
+  if (foreseen) result = co_await attempt(sizes, reference_, brief);
   if (!result.ok()) {
     // What the model itself says about a size is worth more than where the programs parted.
     if (reason.empty()) {
@@ -231,7 +267,7 @@ Task<bool> Prober::moves(Group& group, std::int64_t size, std::string& reason, b
     co_return false;
   }
   if (!result.enough) keep(sizes, result.run);
-  taken_.insert(size);
+  taken_.insert(size_in(sizes, group));
   visible_ = visible_ || result.visible;
   co_return true;
 }
@@ -290,9 +326,10 @@ ProbeResult probe(const ProbeRequest& request, const Trial& trial) {
   return task.result();
 }
 
-Task<ProbeResult> probing(const ProbeRequest& request, const AskTrial& trial) {
+Task<ProbeResult> probing(const ProbeRequest& request, const AskTrial& trial,
+                          const AskForesight* foresight) {
   FAIRLEAD_CHECK(!request.calls.empty(), "no call to probe from");
-  Prober prober(request, trial);
+  Prober prober(request, trial, foresight);
   ProbeResult found = co_await prober.run();
   co_return found;
 }

@@ -77,6 +77,10 @@ using Trial = std::function<TrialResult(const Sizes& sizes, int reference)>;
 // The same, asked of someone else; a brief one may end early.
 using AskTrial = std::function<Task<TrialResult>(const Sizes& sizes, int reference, bool brief)>;
 
+// Without a run: which of these sizes is the first at which the questions of run `reference` would
+// have the answers that they had; -1 where none is, or nothing is known.
+using AskForesight = std::function<Task<int>(std::vector<Sizes> sizes, int reference)>;
+
 struct ProbedSymbol {
   std::string name;
   std::vector<std::int64_t> tried;  // sizes that ran, sorted
@@ -121,8 +125,9 @@ struct ProbeResult {
 // Throws Error(kInvalidInput) where the example itself is refused, Error(kDiverged) where a
 // dimension that the user asked to be dynamic cannot be.
 [[nodiscard]] ProbeResult probe(const ProbeRequest& request, const Trial& trial);
-// The same, which stops where a trial does; both have to outlive it.
-[[nodiscard]] Task<ProbeResult> probing(const ProbeRequest& request, const AskTrial& trial);
+// The same, which stops where a trial does; all have to outlive it.
+[[nodiscard]] Task<ProbeResult> probing(const ProbeRequest& request, const AskTrial& trial,
+                                        const AskForesight* foresight = nullptr);
 
 // Throws Error(kInvalidInput): the user's largest size is less than one that ran.
 [[noreturn]] void refuse_largest(std::string_view name, std::int64_t least, std::int64_t most);

@@ -65,7 +65,19 @@ Task<bool> Prober::confirm() {
     }
     settle(sizes);
     if (sizes == base_) co_return true;
-    const TrialResult result = co_await attempt(sizes, reference_);
+    TrialResult result = co_await attempt(sizes, reference_);
+    // Each for itself: of several that are asked about, one alone does not bring the answers back.
+    bool foreseen = false;
+    for (const std::size_t g : result.parted ? free_groups() : std::vector<std::size_t>{}) {
+      Sizes alone = base_;
+      put(alone, groups_[g], size_in(sizes, groups_[g]));
+      settle(alone);
+      const bool found = co_await foresees(alone, groups_[g]);
+      if (found) put(sizes, groups_[g], size_in(alone, groups_[g]));
+      foreseen = foreseen || found;
+    }
+    settle(sizes);
+    if (foreseen) result = co_await attempt(sizes, reference_);
     if (result.ok()) {
       keep(sizes, result.run);
     } else if (were_brief_) {

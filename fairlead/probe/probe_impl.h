@@ -36,8 +36,8 @@ struct Group {
 
 class Prober {
  public:
-  Prober(const ProbeRequest& request, const AskTrial& trial)
-      : request_(request), trial_(trial), base_(request.calls.front()) {}
+  Prober(const ProbeRequest& request, const AskTrial& trial, const AskForesight* foresight)
+      : request_(request), trial_(trial), foresight_(foresight), base_(request.calls.front()) {}
 
   Task<ProbeResult> run();
 
@@ -45,9 +45,11 @@ class Prober {
   using Answers = std::map<std::pair<int, Sizes>, TrialResult>;
 
   // Once more with what was answered before, at the sizes of the example.
-  Prober(const ProbeRequest& request, const AskTrial& trial, Answers answers, std::size_t trials)
+  Prober(const ProbeRequest& request, const AskTrial& trial, const AskForesight* foresight,
+         Answers answers, std::size_t trials)
       : request_(request),
         trial_(trial),
+        foresight_(foresight),
         base_(request.calls.front()),
         trials_(trials),
         answers_(std::move(answers)) {}
@@ -81,6 +83,7 @@ class Prober {
   static bool contains(const std::vector<Place>& places, const Place& p);
   // A brief one may end like the reference after some hundred operators, and has no run then.
   Task<TrialResult> attempt(const Sizes& sizes, int reference, bool brief = false);
+  Task<bool> foresees(Sizes& sizes, const Group& group);
   [[nodiscard]] bool late() const;
   static void put(Sizes& sizes, const Group& group, std::int64_t size);
   [[nodiscard]] std::int64_t size_in(const Sizes& sizes, const Group& group) const;
@@ -148,6 +151,7 @@ class Prober {
 
   const ProbeRequest& request_;
   const AskTrial& trial_;
+  const AskForesight* foresight_;  // null: nothing is foreseen
   Sizes base_;
   int reference_ = -1;  // the run at the base
   int first_ = -1;      // the run of this program nearest to the example

@@ -85,6 +85,8 @@ void init_record(nb::module_& m) {
       .def("abort", &Recorder::abort)
       .def("forget", &Recorder::forget)
       .def("op_count", &Recorder::op_count)
+      .def("foreseen", &Recorder::foreseen, "run"_a, "sizes"_a,
+           "The first of these sizes at which the questions of a run have the answers they had.")
       .def("output_shape",
            [](const Recorder& r, int run, std::size_t output) {
              const Run& found = r.run_at(run);

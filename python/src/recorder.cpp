@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "fairlead/base/error.h"
+#include "fairlead/trace/foresight.h"
 #include "fairlead/trace/loops.h"
 
 namespace fairlead::python {
@@ -681,6 +682,14 @@ void Recorder::abort() {
 
 std::uint32_t Recorder::deciding_line(int reference, int run, std::size_t op) const {
   return fairlead::deciding_line(run_at(reference), run < 0 ? *run_ : run_at(run), op);
+}
+
+int Recorder::foreseen(int index,
+                       const std::vector<std::vector<std::vector<std::int64_t>>>& sizes) const {
+  const Foresight foresight(run_at(index));
+  const auto it = std::find_if(sizes.begin(), sizes.end(),
+                               [&](const auto& each) { return foresight.keeps(each); });
+  return it == sizes.end() ? -1 : static_cast<int>(it - sizes.begin());
 }
 
 void Recorder::forget(int run) {

@@ -74,6 +74,9 @@ class Recorder final : public CarrySink {
   // Where two runs part, or kSameProgram; runs are compared once.
   [[nodiscard]] std::size_t difference(int a, int b) const;
   [[nodiscard]] std::size_t op_count(int index) const { return run_at(index).ops.size(); }
+  // The first of these sizes at which a run's questions have the answers they had; -1: none.
+  [[nodiscard]] int foreseen(
+      int index, const std::vector<std::vector<std::vector<std::int64_t>>>& sizes) const;
 
  private:
   struct Op {

@@ -105,6 +105,7 @@ struct Toy {
       if (!builds(*build)) built.problem = {7, ErrorCode::kDiverged, "other operators"};
       return built;
     }
+    if (std::holds_alternative<Foresee>(step)) return Foreseen{};
     if (std::holds_alternative<Ask>(step)) return Questions{};
     if (std::holds_alternative<Require>(step)) return Met{true};
     if (const auto* emit = std::get_if<Emit>(&step)) {

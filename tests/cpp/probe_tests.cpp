@@ -405,6 +405,41 @@ TEST_CASE("a path of its own at every size fixes the dimension") {
   CHECK(result.runs.size() == 1);
 }
 
+TEST_CASE("sizes that are foreseen to have a path again are tried") {
+  const auto path = [](const Sizes& s) {
+    return std::to_string(s[0][0] % 2) + std::to_string(s[0][1] % 3);
+  };
+  for (const std::int64_t batch : {6, 7}) {
+    for (const std::int64_t width : {9, 10, 11}) {
+      CAPTURE(batch);
+      CAPTURE(width);
+      FakeModel model;
+      model.names = {"x"};
+      model.example = {{batch, width}};
+      model.path = path;
+      ProbeRequest request;
+      model.prepare();
+      request.leaves = model.leaves;
+      request.calls = {model.example};
+      const AskTrial trial = [&](const Sizes& sizes, int reference, bool) -> Task<TrialResult> {
+        co_return model.run(sizes, reference);
+      };
+      const AskForesight foresight = [&](std::vector<Sizes> sizes, int reference) -> Task<int> {
+        const Sizes& at = model.runs.at(static_cast<std::size_t>(reference));
+        const auto found = std::find_if(sizes.begin(), sizes.end(),
+                                        [&](const Sizes& each) { return path(each) == path(at); });
+        co_return found == sizes.end() ? -1 : static_cast<int>(found - sizes.begin());
+      };
+      Task<ProbeResult> task = probing(request, trial, &foresight);
+      task.start();
+      const ProbeResult result = task.result();
+      CHECK(result.fixed.empty());
+      REQUIRE(result.symbols.size() == 2);
+      for (const Sizes& run : model.runs) CHECK(path(run) == path(model.example));
+    }
+  }
+}
+
 TEST_CASE("above a branch the dimension varies") {
   FakeModel model = one_size(6);
   model.path = [](const Sizes& s) { return s[0][0] > 4 ? "large" : "small"; };

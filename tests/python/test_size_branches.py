@@ -347,3 +347,36 @@ def test_a_question_about_two_sizes_whose_other_answer_is_far_away(tmp_path):
         x, y = torch.rand(2, width), torch.rand(2, length)
         (got,) = opened.run(None, {"x": x.numpy(), "y": y.numpy()})
         torch.testing.assert_close(torch.from_numpy(got), model(x, y), atol=1e-4, rtol=1e-4)
+
+
+class ByRemainder(torch.nn.Module):
+    """What is asked about the size has the same answers again and again."""
+
+    def __init__(self, of):
+        super().__init__()
+        self.of = of
+
+    def forward(self, x):
+        return [torch.cos, torch.sin, torch.tanh][self.of(*x.shape)](x)
+
+
+EVERY = list(range(1, 40)) + [100, 101, 255, 256, 1024, 1025]
+
+
+@pytest.mark.parametrize("length", [6, 7, 8, 12])
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda n, m: n % 2,
+        lambda n, m: (n + 6) // 7 % 2,
+        lambda n, m: int(n // 4 * 4 == n),
+        lambda n, m: n % 3,
+        lambda n, m: int(n % 2 == 0 and m % 2 == 1),
+    ],
+    ids=["odd", "sevens", "fours", "thirds", "both"],
+)
+def test_sides_that_come_again_stand_both_in_the_file(tmp_path, of, length):
+    model, path = ByRemainder(of).eval(), tmp_path / "m.onnx"
+    result = fairlead.export(model, (torch.randn(length, 3),), path)
+    assert not result.contract.fixed
+    agrees(model, path, *((n, m) for n in EVERY for m in (3, 4, 21)))

@@ -95,6 +95,10 @@ class Driver:
         program = self.programs[step.program]
         return program.run(step, lambda: self.inputs.of(program, step.input))
 
+    def foresee(self, step: Any) -> Any:
+        session = self.programs[step.program].session
+        return _core.Foreseen(first=session.core.foreseen(step.run, step.sizes))
+
     def run_plain(self, step: Any) -> Any:
         with self.export.calls_alone():
             return _core.Ran(run=0 if accepts(self.export.model, self.export.call) else -1)
@@ -146,9 +150,10 @@ class Driver:
 
 
 STEPS = {
-    _core.Open: Driver.open_program, _core.RunModel: Driver.run_model, _core.RunPlain: Driver.run_plain,
-    _core.NextCall: Driver.next_call, _core.Build: Driver.build, _core.Ask: Driver.ask, _core.Require: Driver.require,
-    _core.Emit: Driver.emit, _core.Check: Driver.check, _core.Look: Driver.look,
+    _core.Open: Driver.open_program, _core.RunModel: Driver.run_model, _core.Foresee: Driver.foresee,
+    _core.RunPlain: Driver.run_plain, _core.NextCall: Driver.next_call, _core.Build: Driver.build,
+    _core.Ask: Driver.ask, _core.Require: Driver.require, _core.Emit: Driver.emit, _core.Check: Driver.check,
+    _core.Look: Driver.look,
 }  # fmt: skip
 # Steps that may meet an error which the experiment should know of.
 UNABLE: dict[type, Callable[[Driver, Any, Exception], Any]] = {
