@@ -33,7 +33,7 @@ constexpr std::int64_t kMediumOperators = 600;
 constexpr std::int64_t kMediumInputs = 300, kLargeInputs = 2000;  // each is made, and bound by name
 // Of one symbol, where a run costs nothing.
 constexpr std::int64_t kBeside = 24;
-constexpr std::int64_t kAlone[] = {37, 2, 100, 13, 64, 257, 1024, 6};
+constexpr std::int64_t kAlone[] = {37, 2, 100, 13, 64, 257, 1024, 1025, 6};
 
 }  // namespace
 

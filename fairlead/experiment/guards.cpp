@@ -216,7 +216,9 @@ class Looker {
     }
     flip_ = {};
     flip_.guard = step.guard;
-    flip_.family = families_[step.guard];
+    // Where several questions decide a number together, what it is behind one of them says nothing
+    // of what it is behind the next.
+    if (!program_.by_ways || way.empty()) flip_.family = families_[step.guard];
     for (const auto& [g, answer] : way) {
       if (program_.guards[g].right == nullptr) continue;
       flip_.way.push_back({g, answer});

@@ -492,19 +492,24 @@ bool ProgramBuilder::forgot() const {
 
 // What a model does with a number that forgets (range(n % 7), a table by it) is known for the
 // numbers that were seen. Where there are few of them altogether, the others are named, each by the
-// nearest size that gives it.
-void ProgramBuilder::note_unseen(Expr number, const std::set<Expr>& seen) {
-  constexpr std::int64_t kLooked = 512;
+// nearest size that gives it behind the same answers.
+void ProgramBuilder::note_unseen(Expr number, const Counted& counted) {
   constexpr std::size_t kMost = 128;
   const std::vector<SymbolId> over = pool().symbols_of(number);
   if (over.size() != 1 || pool().symbols()[over[0]].kind != SymbolKind::kSize) return;
-  std::vector<std::int64_t> setting = request_.symbols[0];
+  std::vector<std::int64_t> setting = request_.symbols[counted.run];
   const std::int64_t base = setting.at(over[0]);
+  const std::int64_t looked = std::clamp<std::int64_t>(4 * base, 512, 8192);
+  const auto leads_there = [&](const GuardPath::Step& step) {
+    const std::optional<bool> found = answer_at(pool(), program_.guards[step.guard], setting);
+    return !found || *found == step.answer;
+  };
   std::map<std::int64_t, std::int64_t> sizes;  // by number
-  for (std::int64_t size = 1; size <= kLooked; ++size) {
+  for (std::int64_t size = 1; size <= looked; ++size) {
     setting[over[0]] = size;
     std::int64_t value = 0;
     try {
+      if (!std::all_of(counted.way.begin(), counted.way.end(), leads_there)) continue;
       value = pool().evaluate(number, setting);
     } catch (const Error&) {
       continue;
@@ -512,9 +517,9 @@ void ProgramBuilder::note_unseen(Expr number, const std::set<Expr>& seen) {
     const auto [it, fresh] = sizes.try_emplace(value, size);
     if (!fresh && std::abs(size - base) < std::abs(it->second - base)) it->second = size;
     // Its range is not to be seen from here.
-    if (sizes.size() > kMost || (fresh && size > kLooked / 2)) return;
+    if (sizes.size() > kMost || (fresh && size > looked / 2)) return;
   }
-  for (const Expr each : seen) {
+  for (const Expr each : counted.numbers) {
     if (is_const(each)) sizes.erase(each->value);
   }
   for (const auto& [value, size] : sizes) {
@@ -529,7 +534,7 @@ void ProgramBuilder::add_guards() {
   std::vector<ProgramGuard>& found = program_.guards;
   std::map<std::tuple<Compare, Expr, Expr>, std::size_t> known;
   std::map<std::vector<std::pair<std::size_t, bool>>, bool> ways;
-  std::map<Expr, std::set<Expr>> counts;
+  std::map<Expr, Counted> counts;
   for (std::size_t r = 0; r < request_.runs.size(); ++r) {
     const Run& run = recorded(r);
     GuardPath path;
@@ -543,7 +548,10 @@ void ProgramBuilder::add_guards() {
       if (left == nullptr || left == right) continue;
       if (right == nullptr && guard.compare != Compare::kKey) continue;
       if (guard.compare == Compare::kCount) {
-        counts[left].insert(right);
+        const auto [counted, fresh] = counts.try_emplace(left);
+        if (fresh) counted->second.run = r;
+        if (fresh) counted->second.way = path.steps;
+        counted->second.numbers.insert(right);
         continue;
       }
       if (pool().symbols_of(left).empty() &&
@@ -565,10 +573,11 @@ void ProgramBuilder::add_guards() {
     }
     if (ways.try_emplace(std::move(way), true).second) program_.paths.push_back(std::move(path));
   }
-  for (const auto& [left, numbers] : counts) note_unseen(left, numbers);
+  for (const auto& [left, counted] : counts) note_unseen(left, counted);
   // A loop that always went round as often as now may be there as often as that. What it computed
   // in plain numbers, as often as values say, is known for the counts that were seen.
-  for (const auto& [left, numbers] : counts) {
+  for (const auto& [left, counted] : counts) {
+    const std::set<Expr>& numbers = counted.numbers;
     if (request_.rolled != nullptr || pool().symbols_of(left).empty()) continue;
     if (!std::all_of(numbers.begin(), numbers.end(), [](Expr n) { return is_const(n); })) continue;
     if (numbers.size() == 1) {

@@ -154,7 +154,14 @@ class ProgramBuilder {
     return request_.recorded.empty() ? *request_.runs[r] : *request_.recorded[r];
   }
   [[nodiscard]] bool forgot() const;
-  void note_unseen(Expr number, const std::set<Expr>& seen);
+  // How a number was told that forgot where it comes from: as these, first in a run that had gone
+  // this way.
+  struct Counted {
+    std::set<Expr> numbers;
+    std::size_t run = 0;
+    std::vector<GuardPath::Step> way;
+  };
+  void note_unseen(Expr number, const Counted& counted);
   void add_guards();
 
   // ---- constants ------------------------------------------------------------------------------
