@@ -32,7 +32,7 @@ constexpr std::int64_t kHeavyExample = 1 << 17;
 constexpr std::int64_t kMediumOperators = 600;
 constexpr std::int64_t kMediumInputs = 300, kLargeInputs = 2000;  // each is made, and bound by name
 // Of one symbol, where a run costs nothing.
-constexpr std::int64_t kBeside = 24;
+constexpr std::int64_t kBeside = 24, kEvery = 72;
 constexpr std::int64_t kAlone[] = {37, 2, 100, 13, 64, 257, 1024, 1025, 6};
 
 }  // namespace
@@ -175,12 +175,13 @@ std::vector<std::vector<std::int64_t>> CheckPlan::far_candidates() const {
   return found;
 }
 
-// Every size of each symbol next to that of the example.
+// Every size of each symbol next to that of the example, and every small one.
 std::vector<std::vector<std::int64_t>> CheckPlan::beside() const {
   std::vector<Setting> found;
   for (std::size_t k = 0; k < base_.size(); ++k) {
     const ProbedSymbol& symbol = probed_.symbols[k];
-    for (std::int64_t step = 1; step <= kBeside; ++step) {
+    const std::int64_t furthest = std::max(kBeside, kEvery - base_[k]);
+    for (std::int64_t step = 1; step <= furthest; ++step) {
       for (const std::int64_t size : {base_[k] + step, base_[k] - step}) {
         if (size < std::max<std::int64_t>(1, symbol.min) || size > symbol.max) continue;
         Setting values = changed(base_, k, size);

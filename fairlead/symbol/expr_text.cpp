@@ -311,9 +311,20 @@ class Parser {
     if (!accept(std::string_view(&token, 1))) fail(std::string("'") + token + "'");
   }
 
-  // What the pool refuses (a zero divisor, an overflow) is reported with its column.
+  // What the pool refuses (a zero divisor, an overflow) is reported with its column. Of floats
+  // only their order is asked outside of float().
   [[nodiscard]] Expr apply(Binary operation, Expr a, Expr b, std::size_t column) {
+    if (operation != &ExprPool::less && operation != &ExprPool::same) {
+      check_integer(a, column);
+      check_integer(b, column);
+    }
     return made(column, [&] { return (pool_.*operation)(a, b); });
+  }
+
+  void check_integer(Expr e, std::size_t column) {
+    if (!pool_.is_real(e)) return;
+    at_ = column;
+    fail("an integer, with floats inside of float() alone,");
   }
 
   [[nodiscard]] Expr sum() {
@@ -427,7 +438,9 @@ class Parser {
   // Behind "where(": a flag, and two numbers of one kind.
   template <typename Read>
   [[nodiscard]] Expr choice(const Read& read) {
+    const std::size_t column = at_;
     Expr flag = sum();
+    check_integer(flag, column);
     expect(',');
     Expr yes = read();
     expect(',');
@@ -452,6 +465,7 @@ class Parser {
     expect('(');
     const bool of_integer = kind == ExprKind::kBitLength || kind == ExprKind::kPower2;
     Expr inside = of_integer ? sum() : real_sum();
+    if (of_integer) check_integer(inside, column);
     expect(')');
     return made(column, [&] {
       return kind == ExprKind::kBitLength ? pool_.bit_length(inside)

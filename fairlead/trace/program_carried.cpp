@@ -4,6 +4,7 @@
 // shape, a read is the symbol born there. A number that went through min() or a branch is another
 // node on each side; the runs of both sides are asked.
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
 #include <set>
@@ -233,17 +234,20 @@ Expr ProgramBuilder::unified(const std::vector<Expr>& by_run, const Fits& fits) 
   return e;
 }
 
-// A cache gives back the number of an earlier run, which has no memory in this one: what it is in
-// the others, if that has its value here too.
+// A cache gives back the number of an earlier run, which has no memory in this one, nor has what is
+// computed from it: what it is in the others, if that has its value here too.
 Expr ProgramBuilder::of_some(const std::vector<Expr>& by_run, const Fits& fits) {
   const auto is_number = [](Expr e) { return is_const(e) || e->kind == ExprKind::kReal; };
-  if (std::none_of(by_run.begin(), by_run.end(), is_number)) return nullptr;
-  for (const Expr e : by_run) {
-    if (is_number(e) || !fits(e)) continue;
-    note_fitted(e, "a number");
-    return e;
+  Expr found = nullptr;
+  std::size_t symbols = 0;
+  for (const Expr e : std::set<Expr>(by_run.begin(), by_run.end())) {
+    const std::size_t over = is_number(e) ? 0 : pool().symbols_of(e).size();
+    if (over <= symbols || !fits(e)) continue;
+    found = e;
+    symbols = over;
   }
-  return nullptr;
+  if (found != nullptr) note_fitted(found, "a number");
+  return found;
 }
 
 // What else these runs would allow: a choice by another question that all of them were asked,
@@ -266,25 +270,54 @@ void ProgramBuilder::add_choices(Expr found, const std::vector<Expr>& by_run,
 }
 
 // The questions of every run up to the operator at hand; one that is asked again counts once.
+// A count that values decide is the question which of the counts it is that were seen.
 void ProgramBuilder::follow_ways() {
   ways_.resize(request_.runs.size());
-  for (std::size_t r = 0; r < ways_.size(); ++r) {
+  const bool all = !request_.recorded.empty();  // operators are numbered otherwise
+  const auto is_next = [&](std::size_t r, std::size_t k) {
     const std::vector<Guard>& guards = recorded(r).guards;
-    const bool all = !request_.recorded.empty();  // operators are numbered otherwise
+    return k < guards.size() && (all || guards[k].op <= op_);
+  };
+  std::map<Expr, std::set<Expr, ByValue>> counts;
+  for (std::size_t r = 0; r < ways_.size(); ++r) {
+    for (std::size_t k = ways_[r].next; is_next(r, k); ++k) {
+      const auto [left, right] = value_count(r, recorded(r).guards[k]);
+      if (left != nullptr) counts[left].insert(right);
+    }
+  }
+  for (std::size_t r = 0; r < ways_.size(); ++r) {
     Way& way = ways_[r];
-    for (; way.next < guards.size() && (all || guards[way.next].op <= op_); ++way.next) {
-      const Guard& guard = guards[way.next];
-      if (guard.right == kNoCarry || guard.compare == Compare::kCount ||
-          way.steps.size() >= kLongestWay) {
+    const auto add = [&](Compare compare, Expr left, Expr right, bool answer) {
+      if (!way.seen.try_emplace({compare, left, right}, answer).second) return;
+      way.steps.push_back({{compare, true, left, right, {}, {}}, answer});
+    };
+    for (; is_next(r, way.next); ++way.next) {
+      const Guard& guard = recorded(r).guards[way.next];
+      if (guard.right == kNoCarry || way.steps.size() >= kLongestWay) continue;
+      if (guard.compare == Compare::kCount) {
+        const auto [left, right] = value_count(r, guard);
+        if (left == nullptr || counts[left].size() > kMostCounts) continue;
+        for (const Expr count : counts[left]) {
+          add(Compare::kEqual, left, count, count == right);
+          if (count == right) break;
+        }
         continue;
       }
       const Expr left = carried(r, guard.left), right = carried(r, guard.right);
       if (left == nullptr || right == nullptr || left == right) continue;
       if (pool().symbols_of(left).empty() && pool().symbols_of(right).empty()) continue;
-      if (!way.seen.try_emplace({guard.compare, left, right}, guard.outcome).second) continue;
-      way.steps.push_back({{guard.compare, true, left, right, {}, {}}, guard.outcome});
+      add(guard.compare, left, right, guard.outcome);
     }
   }
+}
+
+// How often a loop went round, and which number that was, where values that were read decide it.
+std::pair<Expr, Expr> ProgramBuilder::value_count(std::size_t r, const Guard& guard) {
+  if (guard.compare != Compare::kCount || request_.rolled != nullptr) return {};
+  const Expr left = carried(r, guard.left), right = carried(r, guard.right);
+  if (left == nullptr || right == nullptr || !is_const(right)) return {};
+  if (!is_of_values({Compare::kEqual, true, left, right})) return {};
+  return {left, right};
 }
 
 // One expression where this question alone tells the runs apart, else null.
@@ -492,7 +525,7 @@ bool ProgramBuilder::forgot() const {
 
 // What a model does with a number that forgets (range(n % 7), a table by it) is known for the
 // numbers that were seen. Where there are few of them altogether, the others are named, each by the
-// nearest size that gives it behind the same answers.
+// nearest sizes on both sides that give it behind the same answers: the program may end before one.
 void ProgramBuilder::note_unseen(Expr number, const Counted& counted) {
   constexpr std::size_t kMost = 128;
   const std::vector<SymbolId> over = pool().symbols_of(number);
@@ -504,7 +537,7 @@ void ProgramBuilder::note_unseen(Expr number, const Counted& counted) {
     const std::optional<bool> found = answer_at(pool(), program_.guards[step.guard], setting);
     return !found || *found == step.answer;
   };
-  std::map<std::int64_t, std::int64_t> sizes;  // by number
+  std::map<std::int64_t, std::array<std::int64_t, 2>> sizes;  // by number: below, above; 0: none
   for (std::int64_t size = 1; size <= looked; ++size) {
     setting[over[0]] = size;
     std::int64_t value = 0;
@@ -514,17 +547,20 @@ void ProgramBuilder::note_unseen(Expr number, const Counted& counted) {
     } catch (const Error&) {
       continue;
     }
-    const auto [it, fresh] = sizes.try_emplace(value, size);
-    if (!fresh && std::abs(size - base) < std::abs(it->second - base)) it->second = size;
+    const auto [it, fresh] = sizes.try_emplace(value);
+    if (size <= base || it->second[1] == 0) it->second[size <= base ? 0 : 1] = size;
     // Its range is not to be seen from here.
     if (sizes.size() > kMost || (fresh && size > looked / 2)) return;
   }
   for (const Expr each : counted.numbers) {
     if (is_const(each)) sizes.erase(each->value);
   }
-  for (const auto& [value, size] : sizes) {
-    setting[over[0]] = size;
-    program_.unseen.push_back(setting);
+  for (const auto& [value, nearest] : sizes) {
+    for (const std::int64_t size : nearest) {
+      if (size == 0) continue;
+      setting[over[0]] = size;
+      program_.unseen.push_back(setting);
+    }
   }
 }
 
@@ -549,8 +585,12 @@ void ProgramBuilder::add_guards() {
       if (right == nullptr && guard.compare != Compare::kKey) continue;
       if (guard.compare == Compare::kCount) {
         const auto [counted, fresh] = counts.try_emplace(left);
-        if (fresh) counted->second.run = r;
-        if (fresh) counted->second.way = path.steps;
+        if (fresh) {
+          counted->second.run = r;
+          counted->second.way = path.steps;
+          counted->second.module = vocabulary_.strings[guard.module];
+          counted->second.source = vocabulary_.strings[guard.source];
+        }
         counted->second.numbers.insert(right);
         continue;
       }
@@ -581,11 +621,12 @@ void ProgramBuilder::add_guards() {
     if (request_.rolled != nullptr || pool().symbols_of(left).empty()) continue;
     if (!std::all_of(numbers.begin(), numbers.end(), [](Expr n) { return is_const(n); })) continue;
     if (numbers.size() == 1) {
-      found.push_back({Compare::kEqual, true, left, *numbers.begin()});
+      found.push_back(
+          {Compare::kEqual, true, left, *numbers.begin(), counted.module, counted.source});
     } else if (is_of_values({Compare::kEqual, true, left, *numbers.begin()})) {
       Expr seen = pool().constant(0);
       std::string words = pool().to_string(left) + " is one of";
-      for (const Expr n : numbers) {
+      for (const Expr n : std::set<Expr, ByValue>(numbers.begin(), numbers.end())) {
         seen = pool().add(seen, pool().same(left, n));
         words += " " + pool().to_string(n);
       }
@@ -593,10 +634,51 @@ void ProgramBuilder::add_guards() {
     }
   }
   // What was asked of values, the file asks again: here, so that what they come from is kept.
-  for (const ProgramGuard& guard : found) {
+  for (std::size_t g = 0; g < found.size(); ++g) {
+    const ProgramGuard& guard = found[g];
     if (guard.rival || guard.both || guard.right == nullptr) continue;
-    if (!is_of_values(guard)) continue;
-    graph().requirements.push_back({holds(pool(), guard), words_of(pool(), guard)});
+    if (is_of_values(guard)) require_answer(g);
+  }
+}
+
+// The answer of every run that was asked. One that was not, although nothing led it elsewhere, may
+// have the other (the keys of a dict are compared where their hashes are equal): what ran is not
+// refused.
+void ProgramBuilder::require_answer(std::size_t g) {
+  ProgramGuard& guard = program_.guards[g];
+  Requirement required{holds(pool(), guard), words_of(pool(), guard)};
+  if (!holds_in_all_runs(required.holds)) {
+    guard.both = true;
+    std::vector<ProgramGuard> before;
+    for (const GuardPath& path : program_.paths) {
+      const auto asked = [&](const GuardPath::Step& step) { return step.guard == g; };
+      const auto at = std::find_if(path.steps.begin(), path.steps.end(), asked);
+      if (at == path.steps.end()) continue;
+      for (auto step = path.steps.begin(); step != at; ++step) {
+        if (!program_.guards[step->guard].both || before.size() >= kMostBefore) continue;
+        before.push_back(program_.guards[step->guard]);
+        before.back().outcome = step->answer;
+      }
+      break;
+    }
+    const Expr there = all_hold(pool(), before);
+    if (there == nullptr) return;
+    const Expr one = pool().constant(1);
+    required.holds = pool().sub(one, pool().mul(there, pool().sub(one, required.holds)));
+    for (const ProgramGuard& each : before) {
+      required.words += (&each == &before.front() ? " where " : " and ") + words_of(pool(), each);
+    }
+    if (required.holds->weight > kHeaviest || !holds_in_all_runs(required.holds)) return;
+  }
+  graph().requirements.push_back(std::move(required));
+}
+
+bool ProgramBuilder::holds_in_all_runs(Expr flag) {
+  try {
+    const std::vector<std::int64_t> values = solver_.values_of(flag);
+    return std::all_of(values.begin(), values.end(), [](std::int64_t v) { return v == 1; });
+  } catch (const Error&) {  // of a value that some run did not read
+    return true;
   }
 }
 

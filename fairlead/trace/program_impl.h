@@ -133,6 +133,7 @@ class ProgramBuilder {
   Expr called_real(const std::vector<double>& observed, bool single, int place = -1);
   [[nodiscard]] bool explains_real(Expr e, const std::vector<double>& observed, bool single);
   void follow_ways();
+  std::pair<Expr, Expr> value_count(std::size_t r, const Guard& guard);
   Expr by_question(const ProgramGuard& asked, const std::vector<Expr>& by_run,
                    const std::vector<std::size_t>& runs);
   Expr by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs, std::size_t at,
@@ -160,9 +161,12 @@ class ProgramBuilder {
     std::set<Expr> numbers;
     std::size_t run = 0;
     std::vector<GuardPath::Step> way;
+    std::string module, source;  // of the line that counted
   };
   void note_unseen(Expr number, const Counted& counted);
   void add_guards();
+  void require_answer(std::size_t guard);
+  bool holds_in_all_runs(Expr flag);
 
   // ---- constants ------------------------------------------------------------------------------
 
@@ -179,6 +183,12 @@ class ProgramBuilder {
   [[nodiscard]] bool tainted_args() const;
 
   static constexpr std::size_t kLongestWay = 400;
+  static constexpr std::size_t kMostCounts = 24;  // of one loop, that a number is chosen by
+  static constexpr std::size_t kMostBefore =
+      12;  // answers that led to a question, of a requirement
+  struct ByValue {
+    bool operator()(Expr a, Expr b) const { return a->value < b->value; }
+  };
   struct Way {
     struct Step {
       ProgramGuard guard;

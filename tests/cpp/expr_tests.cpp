@@ -200,6 +200,12 @@ TEST_CASE("text that is no expression is refused with its column") {
         "[floordiv] Expected a divisor other than 0, got 0. (column 6 of \"a + b//0\")");
   check("`a", "[parse] Expected a name and a closing backquote at column 2 of \"`a\", got 'a'.");
   CHECK_THROWS_AS((void)pool.parse(std::string(5000, '(')), Error);
+  for (const char* floats :
+       {"a +- float(b)%6", "float(a) + 1", "2*float(a)", "float(a)//2", "max(float(a), 1)",
+        "float(a)**2", "-float(a)", "where(float(a), 1, 2)", "bit_length(float(a))"}) {
+    CHECK_THROWS_AS((void)pool.parse(floats), Error);
+  }
+  CHECK(pool.to_string(pool.parse("less(float(a), float(0.5))")) != "");
   CHECK_THROWS_AS((void)pool.parse(std::string("a\0b", 3)), Error);
   std::string wide = "1";
   for (char c = 'a'; c <= 'z'; ++c) wide += std::string("*(1 + ") + c + ")";

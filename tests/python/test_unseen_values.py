@@ -3,6 +3,7 @@
 Each is right now, or refused with its line, or the contract says what it assumes.
 """
 
+import functools
 import inspect
 import itertools
 import threading
@@ -427,3 +428,44 @@ def test_a_quantized_module_says_what_it_is(tmp_path):
         model = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(4, 4)), {torch.nn.Linear})
     text = refusal(fairlead.Unsupported, model, (torch.randn(3, 4),), tmp_path)
     assert "got 0, a quantized Linear of torch.ao: its weights are packed" in text
+
+
+# ---- numbers that forgot the values they come from ----------------------------------------------------
+
+
+def counted(x, lengths):
+    k = 0
+    for i in range(int(lengths[0]) // 5):
+        k += i
+    return x.index_select(1, torch.tensor([k % x.shape[1], 0]))
+
+
+def test_a_number_that_a_count_by_values_made_is_chosen_by_that_count(tmp_path):
+    path = tmp_path / "m.onnx"
+    fairlead.export(Fn(counted), (torch.randn(3, 23), torch.tensor([2, 19, 10])), path)
+    right = 0
+    for length, width in itertools.product(range(-7, 60, 3), (1, 2, 17, 23)):
+        x, lengths = torch.randn(3, width), torch.tensor([length, 1, 2])
+        try:
+            (got,) = run(path, x, lengths)
+        except Exception as error:
+            assert "is one of" in str(error)
+            continue
+        torch.testing.assert_close(torch.from_numpy(got), counted(x, lengths))
+        right += 1
+    assert right > 4
+
+
+@functools.lru_cache(None)
+def cached(n):
+    return n * 3 // 2 + 1
+
+
+def test_a_number_from_a_cache_is_what_it_was_when_it_was_made(tmp_path):
+    path = tmp_path / "m.onnx"
+    model = Fn(lambda x, lengths: x[:, cached(int(lengths[0])) % x.shape[1]])
+    fairlead.export(model, (torch.randn(1, 12), torch.tensor([1])), path)
+    for length, width in itertools.product(range(40), (1, 2, 12, 257)):
+        x = torch.randn(3, width)
+        (got,) = run(path, x, torch.tensor([length]))
+        torch.testing.assert_close(torch.from_numpy(got), model(x, torch.tensor([length])))
