@@ -87,6 +87,7 @@ class Lowering : public Sizes {
   void check_steps();
   [[nodiscard]] Val behind(Val v, std::size_t rank, Val zero);
   void stop_where(const Val& beyond, const std::string& words, const std::vector<Expr>& sizes);
+  static void check_bytes(const Constant& c);
   void count_weight_uses();
   void prune();
 

@@ -6,6 +6,7 @@
 // in a row ONNX Runtime keeps the last, and with it one check.
 #include <algorithm>
 
+#include "fairlead/base/error.h"
 #include "fairlead/onnx/lowering.h"
 
 namespace fairlead::onnx {
@@ -41,7 +42,13 @@ void Lowering::check_values() {
               static_cast<std::size_t>(source.value) < values_.size() &&
               values_[source.value].present();
     }
-    if (of_sizes || !known) continue;
+    if (of_sizes) continue;
+    if (!known) {
+      throw Error(
+          ErrorCode::kUnsupported,
+          "[lower] Expected values that the file computes outside of loops for its check \"" +
+              asked.words + "\". The model decides by them; decide by sizes there.");
+    }
     const auto plain = [&](ValueId id) { return !is_complex(graph_.values[id].dtype); };
     const auto output = std::find_if(graph_.outputs.begin(), graph_.outputs.end(), plain);
     if (output == graph_.outputs.end()) return;

@@ -10,6 +10,7 @@ Val Lowering::part_of(ValueId id, int k) {
     return it->second[static_cast<std::size_t>(k)];
   std::array<Val, 2> parts;
   if (const Constant* c = graph_.constant(id); c != nullptr && !values_[id].present()) {
+    check_bytes(*c);
     // The bytes alternate between the parts: each is a view with every stride doubled.
     const fairlead::Value& value = graph_.values[id];
     TensorData data;

@@ -39,6 +39,7 @@ Val Lowering::transposed_weight(std::size_t i) {
   const Arg& a = arg(i);
   const Constant* c = a.kind == ArgKind::kValue ? graph_.constant(a.value) : nullptr;
   if (c != nullptr && c->dims.size() == 2 && !plain_use_[c->data]) {
+    check_bytes(*c);
     TensorData data;
     data.dtype = graph_.values[a.value].dtype;
     data.dims = {c->dims[1], c->dims[0]};
@@ -115,6 +116,14 @@ void Lowering::count_weight_uses() {
   }
 }
 
+void Lowering::check_bytes(const Constant& c) {
+  const bool empty = std::find(c.dims.begin(), c.dims.end(), 0) != c.dims.end();
+  if (c.data != nullptr || c.owned != nullptr || empty) return;
+  throw Error(ErrorCode::kInvalidInput,
+              "[lower] Expected the bytes of constant %" + std::to_string(c.value) +
+                  ", got none. A graph that was read from text has no weights: set them first.");
+}
+
 Val Lowering::value(ValueId id) {
   if (is_complex(graph_.values[id].dtype)) {
     if (part_ >= 0) return part_of(id, part_);
@@ -134,6 +143,7 @@ Val Lowering::value(ValueId id) {
                     std::to_string(id) + " (" + (node_ == nullptr ? "an output" : node_->op.str()) +
                     ").");
   }
+  check_bytes(*c);
   TensorData data;
   data.dtype = graph_.values[id].dtype;
   data.dims = c->dims;

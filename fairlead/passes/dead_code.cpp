@@ -61,10 +61,13 @@ struct Liveness {
 
 }  // namespace
 
-std::size_t remove_dead_code(Graph& graph) {
+std::size_t remove_dead_code(Graph& graph) { return remove_dead_code_but(graph, {}); }
+
+std::size_t remove_dead_code_but(Graph& graph, std::span<const Expr> kept) {
   Liveness state{graph, std::vector<bool>(graph.values.size(), false)};
   for (const ValueId id : graph.outputs) state.use(id);
   for (const Requirement& asked : graph.requirements) state.use(asked.holds);
+  for (const Expr e : kept) state.use(e);
   return state.sweep(graph.nodes);
 }
 

@@ -64,6 +64,7 @@ std::optional<Bound> bound_of(ExprPool& pool, const ProgramGuard& guard) {
 
 std::optional<bool> answer_at(const ExprPool& pool, const ProgramGuard& guard,
                               const std::vector<std::int64_t>& values) {
+  if (guard.right == nullptr) return std::nullopt;  // a key
   try {
     return answer(guard.compare, pool.number(guard.left, values), pool.number(guard.right, values));
   } catch (const Error&) {  // a division by 0, an overflow

@@ -641,36 +641,46 @@ void ProgramBuilder::add_guards() {
   }
 }
 
-// The answer of every run that was asked. One that was not, although nothing led it elsewhere, may
-// have the other (the keys of a dict are compared where their hashes are equal): what ran is not
-// refused.
+// The answer of every run that was asked. One that was not may have the other: it was led elsewhere,
+// so the answer is required behind what led to the question; or nothing led it elsewhere (the keys
+// of a dict are compared where their hashes are equal), and what ran is not refused.
 void ProgramBuilder::require_answer(std::size_t g) {
   ProgramGuard& guard = program_.guards[g];
-  Requirement required{holds(pool(), guard), words_of(pool(), guard)};
-  if (!holds_in_all_runs(required.holds)) {
-    guard.both = true;
+  const Expr holds_here = holds(pool(), guard);
+  const std::string words = words_of(pool(), guard);
+  if (holds_in_all_runs(holds_here)) {
+    graph().requirements.push_back({holds_here, words});
+    return;
+  }
+  std::set<std::vector<std::pair<std::size_t, bool>>> ways;
+  for (const GuardPath& path : program_.paths) {
+    const auto asked = [&](const GuardPath::Step& step) { return step.guard == g; };
+    const auto at = std::find_if(path.steps.begin(), path.steps.end(), asked);
+    if (at == path.steps.end()) continue;
+    std::vector<std::pair<std::size_t, bool>> way;
+    for (auto step = path.steps.begin(); step != at; ++step) {
+      if (program_.guards[step->guard].both) way.emplace_back(step->guard, step->answer);
+    }
+    ways.insert(std::move(way));
+  }
+  guard.both = true;
+  for (const auto& way : ways) {
     std::vector<ProgramGuard> before;
-    for (const GuardPath& path : program_.paths) {
-      const auto asked = [&](const GuardPath::Step& step) { return step.guard == g; };
-      const auto at = std::find_if(path.steps.begin(), path.steps.end(), asked);
-      if (at == path.steps.end()) continue;
-      for (auto step = path.steps.begin(); step != at; ++step) {
-        if (!program_.guards[step->guard].both || before.size() >= kMostBefore) continue;
-        before.push_back(program_.guards[step->guard]);
-        before.back().outcome = step->answer;
-      }
-      break;
+    Requirement required{holds_here, words};
+    for (const auto& [led, answer] : way) {
+      before.push_back(program_.guards[led]);
+      before.back().outcome = answer;
+      required.words +=
+          (before.size() == 1 ? " where " : " and ") + words_of(pool(), before.back());
     }
     const Expr there = all_hold(pool(), before);
-    if (there == nullptr) return;
+    if (there == nullptr) continue;
     const Expr one = pool().constant(1);
-    required.holds = pool().sub(one, pool().mul(there, pool().sub(one, required.holds)));
-    for (const ProgramGuard& each : before) {
-      required.words += (&each == &before.front() ? " where " : " and ") + words_of(pool(), each);
-    }
-    if (required.holds->weight > kHeaviest || !holds_in_all_runs(required.holds)) return;
+    required.holds = pool().sub(one, pool().mul(there, pool().sub(one, holds_here)));
+    if (required.holds->weight > kHeaviest) required = {holds_here, words};
+    if (required.holds != holds_here && !holds_in_all_runs(required.holds)) continue;
+    graph().requirements.push_back(std::move(required));
   }
-  graph().requirements.push_back(std::move(required));
 }
 
 bool ProgramBuilder::holds_in_all_runs(Expr flag) {

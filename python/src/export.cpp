@@ -138,7 +138,13 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
   nb::gil_scoped_release release;
   const auto lock = alone_with_pools();
   auto handle = std::make_unique<ProgramHandle>(ProgramHandle{build_program(request)});
-  remove_dead_code(handle->program.graph);
+  // What questions are about may be required yet.
+  std::vector<Expr> asked;
+  for (const ProgramGuard& guard : handle->program.guards) {
+    asked.push_back(guard.left);
+    if (guard.right != nullptr) asked.push_back(guard.right);
+  }
+  remove_dead_code_but(handle->program.graph, asked);
   return handle;
 }
 
@@ -499,6 +505,9 @@ void init_export(nb::module_& m) {
       .def_prop_ro("nodes", &program_nodes)
       .def("observing", &observing, "nodes"_a, nb::keep_alive<0, 1>(),
            "The program with what these nodes make as its outputs.")
+      .def(
+          "drop_unused", [](ProgramHandle& h) { remove_dead_code(h.program.graph); },
+          "What only questions were about that the file does not ask.")
       .def_prop_ro("ignored_inputs", &ignored_inputs)
       .def(
           "text", [](const ProgramHandle& h) { return to_text(h.program.graph); },

@@ -484,3 +484,16 @@ TEST_CASE("types of tensors and numbers are joined as PyTorch joins them") {
   CHECK(join("uint8[2]", "int32[2]") == "int32");
   onnx::unregister_op("mylib.join");
 }
+
+TEST_CASE("a constant whose bytes nobody set is refused") {
+  for (const char* text :
+       {"constant %0: int64[]\noutput \"y\" = %0\n",
+        "constant %0: complex64[2]\noutput \"y\" = %0\n",
+        "input %0 \"x\": float32[2, 3]\nconstant %1: float32[4, 3]\n"
+        "%2: float32[2, 4] = aten.linear.default(%0, %1, None)\noutput \"y\" = %2\n"}) {
+    CAPTURE(text);
+    const Graph graph = parse_graph(text);
+    CHECK_THROWS_WITH_AS((void)onnx::lower_graph(graph, {}),
+                         doctest::Contains("Expected the bytes of constant %"), Error);
+  }
+}

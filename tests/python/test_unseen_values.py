@@ -469,3 +469,41 @@ def test_a_number_from_a_cache_is_what_it_was_when_it_was_made(tmp_path):
         x = torch.randn(3, width)
         (got,) = run(path, x, torch.tensor([length]))
         torch.testing.assert_close(torch.from_numpy(got), model(x, torch.tensor([length])))
+
+
+def test_what_is_asked_of_values_that_change_nothing_is_checked_by_the_file(tmp_path):
+    """The length changes no result, so nothing needs it but the question."""
+
+    def model(x, y, lengths):
+        k = y.shape[1] if int(lengths.min()) > 2 else 7
+        return (x * 2 if k > 8 else x).cumsum(1) + y.sum()
+
+    path = tmp_path / "m.onnx"
+    fairlead.export(Fn(model), (torch.randn(2, 8), torch.randn(2, 5), torch.tensor([1, 8])), path)
+    x, y = torch.randn(2, 8), torch.randn(2, 16)
+    (got,) = run(path, x, y, torch.tensor([1, 8]))
+    torch.testing.assert_close(torch.from_numpy(got), model(x, y, torch.tensor([1, 8])))
+    with pytest.raises(Exception, match=r"not \(read_0 > 2 and args_1_dim_1 > 8\)"):
+        run(path, x, y, torch.tensor([3, 8]))
+
+
+def test_a_question_that_several_ways_lead_to_is_asked_behind_each(tmp_path):
+    def model(x, lengths):
+        k = int((max(lengths.tolist()) % 7) ** 0.5)
+        return x.cos() if k % 2 else x.sin()
+
+    path = tmp_path / "m.onnx"
+    fairlead.export(Fn(model), (torch.randn(4, 8), torch.tensor([1, 8, 6, 1])), path)
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    names = [i.name for i in session.get_inputs()]
+    right = 0
+    for lengths in itertools.product(range(0, 10, 3), repeat=4):
+        x = torch.randn(4, 8)
+        try:
+            (got,) = session.run(None, dict(zip(names, (x.numpy(), np.array(lengths)), strict=True)))
+        except Exception as error:
+            assert "read_" in str(error)
+            continue
+        torch.testing.assert_close(torch.from_numpy(got), model(x, torch.tensor(lengths)))
+        right += 1
+    assert right

@@ -209,6 +209,8 @@ class Job(ABC):
         self.discard()
         self.opened = ("", None)
         self.left_out = without
+        for program in programs:
+            program.built.drop_unused()
         joined = programs[0].built
         if len(programs) > 1:
             joined = _core.join_programs([(p.built, self.experiment.bounds(p.number)) for p in programs])
