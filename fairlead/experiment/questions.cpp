@@ -36,7 +36,8 @@ constexpr std::int64_t kFarOperators = 100'000;
 constexpr std::int64_t kKnownOperators = 1'500, kKnownVolume = 1 << 12;
 constexpr double kFarSeconds = 20.0;
 constexpr std::int64_t kQuick = 1'500;  // operators of a run that is worth a few more beside it
-constexpr std::int64_t kLargestTrial = 1 << 26;  // elements of the inputs
+// Elements of the inputs; or some times those of the example.
+constexpr std::int64_t kLargestTrial = 1 << 24, kTimesExample = 4;
 
 using Once = std::tuple<std::string, int, Setting>;
 
@@ -169,7 +170,8 @@ Task<bool> Lab::settle(Row& row, Questions::Other other, Built::Question questio
   Sizes sizes = sizes_at(*row.probed, other.setting);
   const bool ours = question.kind == Built::Kind::kRival;
   Evidence why;
-  if (!ours && elements(sizes) > kLargestTrial) {
+  const std::int64_t largest = std::max(kLargestTrial, kTimesExample * elements(row.example));
+  if (!ours && elements(sizes) > largest) {
     why.why = Why::kTooLarge;
     why.key = other.key;
     why.source = question.source;
