@@ -257,6 +257,49 @@ def test_weights_are_placed_in_another_folder(tmp_path: Path, place: str) -> Non
     assert run_both(out, eager, 2, 3, 5) < 1e-5
 
 
+def test_every_reference_is_a_tensor_and_the_contract_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made("llama tied", tmp_path / "twin")
+    count = len(stored(folder))
+
+    def checked(*places: Any, **options: Any) -> str:
+        return fairlead.export_checkpoint(folder, *places, **options).parts["model.onnx"].contract.verified
+
+    said = f"all {count} references are tensors of the checkpoint"
+    assert checked(in_place=True).endswith(f"{said}, in its own files")
+    assert f"{said}, {count} of them (" in checked(tmp_path / "out", place="copy")
+    assert checked(in_place=True, dtype="float16").endswith("compared by the hash of their bytes")
+    assert checked(tmp_path / "out", place="copy", verify=False) == f"not verified; {said}"
+    # A layer by layer check is followed by that of all bytes.
+    monkeypatch.setattr(placing, "free_memory", lambda: 10_000)
+    assert checked(tmp_path / "out", place="copy").endswith("compared by the hash of their bytes")
+
+
+@pytest.mark.parametrize("dtype", [None, "float16"])
+def test_bytes_that_are_not_those_of_the_tensor_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str | None
+) -> None:
+    """A disk that loses a bit of a norm's weight, which no check of the whole would see."""
+    folder = made("llama", tmp_path / "twin")
+    kept = placing.InPlace.check_file
+
+    def check_file(self: Any, path: str, bytes_too: bool) -> str:
+        (file, at), *_ = [where for where, row in self.parts.items() if row[2] == "model.norm.weight"]
+        with open(Path(self.staged) / file, "r+b") as content:
+            content.seek(at)
+            first = content.read(1)[0]
+            content.seek(at)
+            content.write(bytes([first ^ 1]))
+        return kept(self, path, bytes_too)
+
+    monkeypatch.setattr(placing.InPlace, "check_file", check_file)
+    with pytest.raises(
+        WriteError, match=r"Expected the bytes of model.norm.weight of .* got others at \d+ of model"
+    ) as caught:
+        fairlead.export_checkpoint(folder, tmp_path / "out", place="copy", dtype=dtype)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
+
+
 def test_what_does_not_fit_into_memory_is_placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = made("llama", tmp_path / "twin")
     monkeypatch.setattr("fairlead.checkpoint.beside.free_memory", lambda: 10_000)

@@ -256,8 +256,6 @@ class _Run:
         )
         if loaded.placed is not None:
             loaded.placed.check()
-            for name in result.parts:
-                loaded.placed.check_references(os.path.join(self.staged, name))
             result.notes.append(words_of(loaded.placed, self.placement or ""))
             if self.placement == "in_place":
                 result.files = self.added[:] = new_files(self.checkpoint.folder, result.files, loaded.placed)

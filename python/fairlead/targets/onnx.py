@@ -132,6 +132,9 @@ class OnnxExport(Job):
         """The file is right: the same again with what loses something, measured against it."""
         if self.options.adapter is not None and self.options.verify:
             contract.verified += f"; {self.options.adapter.finish(self, contract)}"
+        if self.options.placed is not None:
+            deep = self.options.verify or bool(self.options.checked)
+            contract.verified += f"; {self.options.placed.check_file(self.staged.path, deep)}"
         rounded = self.options.stored is not None and self.options.stored_activations == "int8"
         if self.options.quantize is None and not rounded:
             return
