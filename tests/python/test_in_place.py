@@ -214,6 +214,25 @@ def test_memory_does_not_grow_with_the_model(tmp_path: Path) -> None:
     onnx.checker.check_model(str(folder / "model.onnx"))
 
 
+def test_half_a_gigabyte_in_place_and_one_step(tmp_path: Path) -> None:
+    """benchmarks/weights.py --real, small enough for every run of the tests."""
+    sizes = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 9, "vocab_size": 4096}
+    model = llama(**sizes, num_attention_heads=16, num_key_value_heads=16).eval()
+    folder = checkpoints.saved(model, tmp_path / "large", max_shard_size="200MB")
+    weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    assert weights > 480e6
+    result = fairlead.export_checkpoint(folder, in_place=True, verify=False)
+    assert result.parts["model.onnx"].external_bytes == 0
+    assert (folder / "model.onnx").stat().st_size < 2e6
+    assert sum(length for _, _, _, length in references(folder)) == weights - headers(folder)
+    assert run_both(folder, model, 1, 1, 7) < 1e-5
+
+
+def headers(folder: Path) -> int:
+    """Bytes of the safetensors files that are no weights."""
+    return sum(8 + struct.unpack("<Q", path.open("rb").read(8))[0] for path in folder.glob("*.safetensors"))
+
+
 # ---- dtypes and places ---------------------------------------------------------------------------------------
 
 
