@@ -34,16 +34,13 @@ nb::object array_of(std::span<const std::byte> bytes, nb::handle owner) {
   return nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(data, {bytes.size()}, owner));
 }
 
-nb::list tensors_of(const WeightFolder& folder) {
-  nb::list rows;
-  for (const WeightFolder::Tensor& each : folder.tensors()) {
-    const StoredTensor& stored = each.stored;
-    const nb::object dtype =
-        stored.dtype ? nb::cast(std::string(dtype_name(*stored.dtype))) : nb::none();
-    rows.append(nb::make_tuple(stored.name, stored.type, dtype, stored.dims, each.file,
-                               stored.begin, stored.bytes));
-  }
-  return rows;
+nb::tuple tensor_of(const WeightFolder& folder, std::size_t number) {
+  const WeightFolder::Tensor& each = folder.tensors().at(number);
+  const StoredTensor& stored = each.stored;
+  const nb::object dtype =
+      stored.dtype ? nb::cast(std::string(dtype_name(*stored.dtype))) : nb::none();
+  return nb::make_tuple(stored.name, stored.type, dtype, stored.dims, each.file, stored.begin,
+                        stored.bytes);
 }
 
 using PartTuple = std::tuple<std::size_t, std::int64_t, std::string, std::vector<std::int64_t>,
@@ -92,9 +89,11 @@ void init_weights(nb::module_& m) {
           },
           "folder"_a)
       .def_prop_ro("names", &WeightFolder::names, "Of the files in the folder.")
-      .def_prop_ro("tensors", &tensors_of, "(name, type, dtype, sizes, file, first byte, bytes)",
-                   nb::sig("def tensors(self) -> list[tuple[str, str, str | None, list[int], int, "
-                           "int, int]]"))
+      .def_prop_ro(
+          "count", [](const WeightFolder& s) { return s.tensors().size(); }, "Of its tensors.")
+      .def("tensor", &tensor_of, "number"_a, "(name, type, dtype, sizes, file, first byte, bytes)",
+           nb::sig("def tensor(self, number: int) -> tuple[str, str, str | None, list[int], int, "
+                   "int, int]"))
       .def(
           "memory",
           [](nb::handle self, std::size_t file) {

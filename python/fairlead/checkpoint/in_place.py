@@ -30,7 +30,7 @@ from fairlead._core import (
     read_references,
 )
 from fairlead.base.units import size_text
-from fairlead.checkpoint.parts import Block, Stored, in_order
+from fairlead.checkpoint.parts import Block, Stored, Unread, dense, in_order
 from fairlead.tree.dtypes import DTYPES
 
 TYPES = {
@@ -89,18 +89,24 @@ class InPlace:
 
     # ---- what Transformers loads --------------------------------------------------------------------
 
-    def state_dict(self) -> dict[str, torch.Tensor]:
-        made: dict[str, torch.Tensor] = {}
-        for name, kind, dtype, sizes, file, begin, _ in self.files.tensors:
+    def state_dict(self) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for number in range(self.files.count):
+            name, kind, dtype, *_ = self.files.tensor(number)
             if dtype is None:
                 raise InvalidInput(
                     f"[export] Expected weights of types that PyTorch has, got {kind} for {name} in '{self.folder}'. "
                     "Export without in_place."
                 )
-            shape, strides, known = tuple(sizes), torch.empty(tuple(sizes), device="meta").stride(), TYPES[dtype]
-            block = Block((0,) * len(shape), shape, name, file, begin, known, 0, tuple(strides))
-            made[name] = Stored(shape, known, [block] if math.prod(shape) else [], self.whole)
+            made[name] = Unread(self.stored, number)
         return made
+
+    def stored(self, number: int) -> Stored:
+        name, _, dtype, sizes, file, begin, _ = self.files.tensor(number)
+        assert dtype is not None
+        shape, known = tuple(sizes), TYPES[dtype]
+        block = Block((0,) * len(shape), shape, name, file, begin, known, 0, dense(shape))
+        return Stored(shape, known, [block] if math.prod(shape) else [], self.whole)
 
     def whole(self, block: Block) -> torch.Tensor:
         """The elements of a block's tensor, up to its last one."""
