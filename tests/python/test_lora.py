@@ -11,7 +11,10 @@ import onnx
 import onnxruntime
 import pytest
 import torch
+from click.testing import CliRunner
 from fairlead._core import Discrepancy, InvalidInput, Unsupported
+from fairlead.cli.commands import fairlead as command
+from safetensors.torch import load_file, save_file
 
 import fairlead
 
@@ -240,3 +243,83 @@ def test_what_cannot_be_is_one_error(tmp_path: Path, what: str) -> None:
 def test_no_file_no_adapter() -> None:
     with pytest.raises(InvalidInput, match="Expected a path with lora='inputs'"):
         fairlead.export(tuned(), inputs(), lora="inputs")
+
+
+# ---- checkpoints ---------------------------------------------------------------------------------------------
+
+
+def saved(tmp_path: Path, **more: Any) -> Any:
+    """A checkpoint and an adapter in folders; the model of both."""
+    base = llama(bos_token_id=1, eos_token_id=2, pad_token_id=0)
+    base.save_pretrained(tmp_path / "base")
+    model = peft.get_peft_model(base, adapter(4, **more)).eval()
+    model.save_pretrained(tmp_path / "adapter")
+    return model
+
+
+def test_a_checkpoint_with_an_adapter_in_a_folder(tmp_path: Path) -> None:
+    model = saved(tmp_path, use_dora=True)  # which PEFT merges
+    said = CliRunner().invoke(
+        command, ["export", f"{tmp_path}/base", f"{tmp_path}/out", "--adapter", f"{tmp_path}/adapter", "--quiet"]
+    )
+    assert said.exit_code == 0, said.output
+    assert "is merged into the weights" in said.output
+    session = opened(tmp_path / "out/model.onnx")
+    call = inputs(3, 7)
+    want = eager(model, call)
+    past = {
+        row.name: torch.zeros(3, row.shape[1], 0, row.shape[3])
+        for row in session.get_inputs()
+        if row.name.startswith("past_key_values.")
+    }
+    positions = {"position_ids": torch.arange(7).expand(3, -1).contiguous()}
+    names = {row.name for row in session.get_inputs()}
+    feeds = {name: value for name, value in (call | positions | past).items() if name in names}
+    assert off(run(session, feeds), want) < 1e-4
+    with model.disable_adapter():
+        assert off(eager(model, call), want) > 1e-2
+
+
+def in_folder(name: str, content: str | None) -> Callable[[Path], Any]:
+    def change(folder: Path) -> None:
+        path = folder / "adapter" / name
+        path.unlink() if content is None else path.write_text(content)
+
+    return change
+
+
+def of_another_model(folder: Path) -> None:
+    other = T.LlamaForCausalLM(T.LlamaConfig(**SIZES | {"hidden_size": 64}))
+    peft.get_peft_model(other, adapter(4)).save_pretrained(folder / "adapter")
+
+
+def without_one(folder: Path) -> None:
+    path = folder / "adapter" / "adapter_model.safetensors"
+    tensors = load_file(path)
+    tensors.pop(next(name for name in tensors if "layers.1" in name))
+    save_file(tensors, path)
+
+
+WRONG: dict[str, tuple[Callable[[Path], Any], dict[str, Any], str]] = {
+    "no weights": (in_folder("adapter_model.safetensors", None), {}, "without adapter_model.safetensors"),
+    "no JSON": (in_folder("adapter_config.json", "{"), {}, "Expected JSON in"),
+    "another kind": (in_folder("adapter_config.json", '{"peft_type": "IA3"}'), {}, "peft_type LORA in .* got 'IA3'"),
+    "code": (
+        in_folder("adapter_config.json", '{"peft_type": "LORA", "megatron_config": {}}'), {}, "without megatron_config",
+    ),
+    "another model": (of_another_model, {}, "Expected an adapter of LlamaForCausalLM in .* but peft raised"),
+    "a weight less": (without_one, {}, r"got one without base_model\.model\.model\.layers\.1"),
+    "in place": (lambda folder: None, {"in_place": True}, "Expected no in_place with an adapter"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_an_adapter_that_cannot_be_merged_is_one_error(tmp_path: Path, what: str) -> None:
+    saved(tmp_path)
+    change, options, words = WRONG[what]
+    change(tmp_path)
+    out = () if options else (tmp_path / "out",)
+    with pytest.raises(InvalidInput, match=words) as caught:
+        fairlead.export_checkpoint(tmp_path / "base", *out, adapter=tmp_path / "adapter", **options)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()

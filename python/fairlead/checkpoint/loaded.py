@@ -15,6 +15,7 @@ from fairlead._core import FairleadError, InvalidInput
 from fairlead.base.alone import during
 from fairlead.checkpoint import tasks
 from fairlead.checkpoint.in_place import InPlace
+from fairlead.checkpoint.merged_adapter import merged
 from fairlead.checkpoint.sample_inputs import Samples
 from fairlead.checkpoint.sentence_embedding import SentenceEmbedding, pooling_of
 from fairlead.checkpoint.source import Checkpoint, custom_code, one_line, quiet, reading, weights
@@ -92,13 +93,17 @@ class Loaded:
         return {name: fitting(value) for name, value in call.items()}
 
 
-def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None) -> Loaded:
+def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None, adapter: str | None = None) -> Loaded:
+    """`adapter`: the folder of one that is merged into the weights."""
     if dtype not in WEIGHT_DTYPES:
         raise InvalidInput(f"[export] Expected --dtype as one of {', '.join(WEIGHT_DTYPES)}, got '{dtype}'.")
     found, architecture = tasks.detect(checkpoint, task)
     if show is not None:
         show(f"loading {architecture} for {found.name}")
     model = load_model(checkpoint, architecture, WEIGHT_DTYPES[dtype])
+    if adapter is not None:
+        model = merged(model, adapter)
+        checkpoint.notes.append(f"the LoRA adapter in {adapter} is merged into the weights")
     return Loaded(checkpoint, found, model, Samples(checkpoint, model, found), WEIGHT_DTYPES[dtype])
 
 
