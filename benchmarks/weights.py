@@ -3,6 +3,7 @@
 python benchmarks/weights.py                      # shapes of six published models, in files that take no disk
 python benchmarks/weights.py mixtral-8x22b        # of one of them
 python benchmarks/weights.py --real               # a Llama of 3 billion float32 weights, written, exported and run
+python benchmarks/weights.py --peers 3 8          # Llamas of so many of its layers (2 and 4 GB), beside other exporters
 
 The files of the first kind have a header and no blocks: what is not read need not be there. Weights are bfloat16;
 those that DeepSeek-V3 and gpt-oss publish in blocks of 8 and 4 bits are taken as bfloat16 too.
@@ -13,6 +14,8 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import runpy
+import shutil
 import struct
 import subprocess
 import sys
@@ -20,6 +23,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 SHARD = 5 << 30
 LLAMA3 = {
@@ -131,32 +135,117 @@ def export_one(folder: str) -> None:
     """In a process of its own: seconds and megabytes."""
     start = time.perf_counter()
     import torch  # noqa: F401
-    import transformers  # noqa: F401
+    import transformers
     from fairlead.checkpoint import export as _  # noqa: F401
 
     import fairlead
 
+    bare = peak()
+    # What Transformers imports with a model (torch._dynamo, torch.distributed, scipy) is there whoever loads it.
+    (name,) = json.loads((Path(folder) / "config.json").read_text())["architectures"]
+    getattr(transformers, name)
     imported, before = time.perf_counter() - start, peak()
     result = fairlead.export_checkpoint(folder, in_place=True, verify=False)
     print(json.dumps({
-        "imports": imported, "seconds": time.perf_counter() - start - imported, "before": before, "peak": peak(),
-        "file": result.parts["model.onnx"].model_bytes, "copied": result.parts["model.onnx"].external_bytes,
+        "imports": imported, "seconds": time.perf_counter() - start - imported, "bare": bare, "before": before,
+        "peak": peak(), "file": result.parts["model.onnx"].model_bytes,
+        "copied": result.parts["model.onnx"].external_bytes,
     }))  # fmt: skip
 
 
-def measured(folder: Path) -> dict[str, Any]:
-    words = [sys.executable, __file__, "--one", str(folder)]
-    run = subprocess.run(words, capture_output=True, text=True, check=False)
+def peer(name: str, folder: str, out: str) -> None:
+    """Another exporter, in a process of its own: the same figures."""
+    start = time.perf_counter()
+    import torch
+    import transformers
+
+    model_class: Any = transformers.LlamaForCausalLM
+    if name == "transformers.exporters":
+        import onnx  # noqa: F401
+        import onnxscript  # noqa: F401
+        from transformers.exporters import OnnxConfig, OnnxExporter
+    else:
+        import onnxruntime_genai.models.builder  # noqa: F401
+    imported, before = time.perf_counter() - start, peak()
+    if name == "transformers.exporters":
+        model = model_class.from_pretrained(folder, dtype=torch.float32).eval()
+        ids = torch.randint(3, 1000, (2, 8))
+        config = OnnxConfig(dynamic=True, output_path=f"{out}/model.onnx")
+        OnnxExporter().export(model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, config=config)
+    else:
+        words = ["builder", "-m", "model", "-i", folder, "-o", out, "-p", "fp32", "-e", "cpu"]
+        with tempfile.TemporaryDirectory(dir=out) as cache, mock.patch.object(sys, "argv", [*words, "-c", cache]):
+            runpy.run_module("onnxruntime_genai.models.builder", run_name="__main__")
+    written = sum(path.stat().st_size for path in Path(out).rglob("*") if path.is_file())
+    seconds = time.perf_counter() - start - imported
+    print(json.dumps({"seconds": seconds, "before": before, "peak": peak(), "written": written}))
+
+
+PEERS = ("transformers.exporters", "onnxruntime-genai's builder")
+PATIENCE = 1200  # seconds
+
+
+def beside(layers: list[int], where: str | None) -> None:
+    """In place, and what others take for the same model."""
+    for count in layers:
+        with tempfile.TemporaryDirectory(prefix="fairlead-weights-", dir=where) as made:
+            folder = Path(made) / f"llama-{count}-layers"
+            folder.mkdir()
+            total = write(folder, "Llama", REAL | {"num_hidden_layers": count}, "float32", random=True)
+            row = measured(folder)
+            rows = {"fairlead --in-place": row | {"written": row["file"] + row["copied"]}}
+            add_tokenizer(folder)
+            for name in PEERS:
+                out = Path(made) / "out"
+                out.mkdir()
+                words = ["--peer", name, str(folder), str(out)]
+                try:
+                    rows[name] = process(words, PATIENCE)
+                except (RuntimeError, subprocess.TimeoutExpired) as error:
+                    rows[name] = {"failed": str(error)}
+                shutil.rmtree(out)
+            for name, row in rows.items():
+                print(f"{total / 1e9:5.1f} GB  {name:28} {figures(row)}", flush=True)
+
+
+def add_tokenizer(folder: Path) -> None:
+    """The builder copies one."""
+    from tokenizers import Tokenizer, models
+    from transformers import PreTrainedTokenizerFast
+
+    words = Tokenizer(models.WordLevel({"<unk>": 0, "a": 1}, unk_token="<unk>"))
+    PreTrainedTokenizerFast(tokenizer_object=words, unk_token="<unk>").save_pretrained(folder)
+
+
+def figures(row: dict[str, Any]) -> str:
+    if "failed" in row:
+        return f"failed: {row['failed'][:160]}"
+    above = f"{row['peak'] - row['before']:6} MB above {row['before']} MB of imports"
+    return f"{row['seconds']:6.1f} s  {above}, {row['written'] / 1e6:8.2f} MB written"
+
+
+def process(words: list[str], seconds: float | None = None) -> dict[str, Any]:
+    command = [sys.executable, __file__, *words]
+    run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
     if run.returncode != 0:
-        raise SystemExit(f"{folder.name}: {run.stderr.strip().splitlines()[-1]}")
+        said = run.stderr.strip().splitlines()
+        raise RuntimeError(said[-1] if said else f"it ended with {run.returncode}")
     found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
     return found
+
+
+def measured(folder: Path) -> dict[str, Any]:
+    try:
+        return process(["--one", str(folder)])
+    except RuntimeError as error:
+        raise SystemExit(f"{folder.name}: {error}") from None
 
 
 def shown(name: str, total: int, row: dict[str, Any], more: str) -> None:
     print(
         f"{name:16} {total / 1e9:7.1f} GB  {row['seconds']:5.1f} s (and {row['imports']:.1f} s of imports)  "
-        f"{row['peak'] - row['before']:4} MB above {row['before']} MB  model.onnx {row['file'] / 1e6:5.1f} MB, "
+        f"{row['peak'] - row['before']:4} MB above {row['before']} MB of imports ({row['bare']} MB without those of "
+        f"the model's class)  model.onnx {row['file'] / 1e6:5.1f} MB, "
         f"{row['copied']} bytes copied  {more}",
         flush=True,
     )
@@ -233,13 +322,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[[], *PUBLISHED])
     parser.add_argument("--real", action="store_true", help="12 GB of weights are written; they go again")
+    parser.add_argument("--peers", nargs="+", type=int, metavar="LAYERS", help="beside other exporters")
     parser.add_argument("--in", dest="where", default=None, metavar="FOLDER", help="where checkpoints are made")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--peer", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     if given.one:
         export_one(given.one)
+    elif given.peer:
+        peer(*given.peer)
+    elif given.peers:
+        beside(given.peers, given.where)
     elif given.step:
         step(*given.step)
     elif given.real:

@@ -57,7 +57,7 @@ class Encoder {
   Encoder(const Model& model, const ExternalPlan& plan) : model_(model), plan_(plan) {}
 
   [[nodiscard]] EncodedMessage model() {
-    const EncodedMessage graph = encode_graph(model_.graph);  // first: it collects the domains
+    EncodedMessage graph = encode_graph(model_.graph);  // first: it collects the domains
     EncodedMessage message;
     {
       pbf_writer writer(message.bytes);
@@ -71,8 +71,11 @@ class Encoder {
     for (const auto& [key, value] : model_.metadata) {
       put_entry(message, proto::kModelMetadata, key, value);
     }
-    put_message(message, proto::kModelGraph, graph);
-    return message;
+    put_length(message, proto::kModelGraph, graph.size());
+    // What stands before the graph is short: it goes in front, so that no second copy is made.
+    for (auto& hole : graph.holes) hole.at += message.bytes.size();
+    graph.bytes.insert(0, message.bytes);
+    return graph;
   }
 
  private:

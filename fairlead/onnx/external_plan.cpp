@@ -58,6 +58,10 @@ ExternalPlan plan_external(const Graph& graph, bool external, const SharedWeight
     TensorIdentity same = identity(tensor, bytes);
     const std::optional<ExternalSlot> elsewhere =
         shared != nullptr ? shared->find(same) : std::nullopt;
+    if (in_files && elsewhere) {  // tens of thousands, which need not be told apart
+      plan.slots.emplace(&tensor, *elsewhere);
+      return;
+    }
     if (!elsewhere && (!external || bytes < kExternalTensorBytes)) return;
     const auto [found, is_new] = plan.known.try_emplace(std::move(same));
     if (elsewhere && is_new) {

@@ -62,7 +62,7 @@ std::string folder_of(const std::string& path) {
 // The staged model finds the files of others beside it, as it will at its final place.
 void link_others(const ExternalPlan& plan, const std::string& folder, const std::string& staging) {
   std::set<std::string> others;
-  for (const auto& [tensor, slot] : plan.known) {
+  for (const auto& [tensor, slot] : plan.slots) {
     if (!slot.location.empty()) others.insert(slot.location);
   }
   for (const std::string& name : others) {

@@ -135,7 +135,7 @@ ConvertedFile::ConvertedFile(const WeightFolder& folder, const std::string& path
   file_.hash_into(&hash_);
 }
 
-std::int64_t ConvertedFile::add(Dtype dtype, const std::vector<StoredPart>& parts) {
+ConvertedFile::Added ConvertedFile::add(Dtype dtype, const std::vector<StoredPart>& parts) {
   std::int64_t bytes = 0;
   for (const StoredPart& part : parts) {
     check_part(folder_, part);
@@ -150,12 +150,13 @@ std::int64_t ConvertedFile::add(Dtype dtype, const std::vector<StoredPart>& part
   const std::int64_t step = bytes >= kLarge ? kPage : kAlignment;
   file_.pad_to((file_.position() + step - 1) / step * step);
   const std::int64_t begin = file_.position();
-  for (const StoredPart& part : parts) convert(part, dtype);
-  return begin;
+  ContentHash hash;
+  for (const StoredPart& part : parts) convert(part, dtype, hash);
+  return {begin, hash.hex()};
 }
 
 // As many pieces at once as there are threads; they are written in their order.
-void ConvertedFile::convert(const StoredPart& part, Dtype dtype) {
+void ConvertedFile::convert(const StoredPart& part, Dtype dtype, ContentHash& hash) {
   const std::int64_t count = elements(part);
   const bool whole = side_by_side(part);
   std::vector<Bytes> read(threads_), made(threads_);
@@ -184,6 +185,7 @@ void ConvertedFile::convert(const StoredPart& part, Dtype dtype) {
     for (std::thread& each : running) each.join();
     for (std::size_t k = 0; k < used; ++k) {
       if (failed[k]) std::rethrow_exception(failed[k]);
+      hash.update(made[k]);
       file_.write(made[k]);
     }
     if (!whole) {

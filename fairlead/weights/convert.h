@@ -28,14 +28,18 @@ class ConvertedFile {
   ConvertedFile(const WeightFolder& folder, const std::string& path, const std::string& shown_as,
                 unsigned threads);
 
-  // Appends the parts, in the order of their elements, as `dtype`; where they begin. Throws
-  // Error(kUnsupported) for a change between types that are not floats.
-  std::int64_t add(Dtype dtype, const std::vector<StoredPart>& parts);
+  struct Added {
+    std::int64_t begin = 0;  // of the tensor in the file
+    std::string hash;        // of its bytes, as they were before they were written
+  };
+  // Appends the parts, in the order of their elements, as `dtype`. Throws Error(kUnsupported) for a
+  // change between types that are not floats.
+  Added add(Dtype dtype, const std::vector<StoredPart>& parts);
   // Whole after this; the hash of its bytes, 16 digits.
   std::string close();
 
  private:
-  void convert(const StoredPart& part, Dtype dtype);
+  void convert(const StoredPart& part, Dtype dtype, ContentHash& hash);
 
   const WeightFolder& folder_;
   OutputFile file_;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "fairlead/base/error.h"
+#include "fairlead/files/content_hash.h"
 #include "fairlead/files/mapped_file.h"
 
 namespace fairlead {
@@ -146,6 +147,25 @@ void WeightFile::read(std::int64_t offset, std::span<std::byte> into) const {
     offset += got;
     into = into.subspan(static_cast<std::size_t>(got));
   }
+}
+
+std::string WeightFile::hash(std::int64_t offset, std::int64_t bytes) const {
+  constexpr std::int64_t kPiece = 1 << 20;
+  const auto size = static_cast<std::int64_t>(size_);
+  if (offset < 0 || bytes < 0 || offset > size - bytes) {
+    throw Error(ErrorCode::kInvalidInput, "[export] Expected '" + path_ + "' to have bytes " +
+                                              std::to_string(offset) + " to " +
+                                              std::to_string(offset + bytes) + ", got a file of " +
+                                              std::to_string(size) + ".");
+  }
+  std::vector<std::byte> piece(static_cast<std::size_t>(std::min(bytes, kPiece)));
+  ContentHash found;
+  for (std::int64_t done = 0; done < bytes; done += kPiece) {
+    const auto some = static_cast<std::size_t>(std::min(kPiece, bytes - done));
+    read(offset + done, std::span(piece).first(some));
+    found.update(std::span(piece).first(some));
+  }
+  return found.hex();
 }
 
 void WeightFile::forget(std::int64_t offset, std::int64_t bytes) const {

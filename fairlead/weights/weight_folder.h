@@ -33,6 +33,8 @@ class WeightFile {
   // Reads into `into`, from the file and not through the mapping: a file that became shorter is an
   // Error(kIo) and no signal.
   void read(std::int64_t offset, std::span<std::byte> into) const;
+  // The hash of bytes of the file, 16 digits, read a bounded piece at a time.
+  [[nodiscard]] std::string hash(std::int64_t offset, std::int64_t bytes) const;
   // What was read through the mapping need not stay in memory.
   void forget(std::int64_t offset, std::int64_t bytes) const;
   [[nodiscard]] int descriptor() const { return descriptor_; }

@@ -5,7 +5,7 @@
     print(result.contract)
 
 Here is what most programs need, and every error. The rest is in its home: fairlead.exporters, fairlead.runtime,
-fairlead.tree (leaves, caches), fairlead.patches, fairlead.lowerings, fairlead.report.
+fairlead.adapters, fairlead.tree (leaves, caches), fairlead.patches, fairlead.lowerings, fairlead.report.
 
 Importing this needs only numpy; torch is imported when a name that works on models is used.
 """
@@ -103,7 +103,7 @@ __all__ = [
 
 
 # The homes that are reached without an import of their own: fairlead.runtime.Generator.
-_PACKAGES = ("exporters", "generation", "lowerings", "patches", "report", "runtime", "tree")
+_PACKAGES = ("adapters", "exporters", "generation", "lowerings", "patches", "report", "runtime", "tree")
 
 find_moved_modules()
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from fairlead import _core
+from fairlead.adapters.export import adapted
 from fairlead.base.alone import alone
 from fairlead.experiment.job import Job
 from fairlead.experiment.progress import Progress
@@ -40,6 +41,7 @@ def export(
     runtime: str = "onnxruntime-cpu",
     target: OnnxRuntime | None = None,
     quantize: Blocks | None = None,
+    lora: str | None = None,
     progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:
     """Exports a PyTorch module with every dimension dynamic that the model lets vary: to ONNX, or by the suffix of the
@@ -71,6 +73,9 @@ def export(
     target: fairlead.OnnxRuntime() writes a file for it alone, with operators that only it has (docs/fast_files.md).
     quantize: fairlead.Int4() or fairlead.Int8() stores the weights of linear layers so; the file of floats is verified,
         and the quantised one measured against it.
+    lora: "inputs" makes the active LoRA adapter of a model (of PEFT, or of the same structure) inputs of any rank, and
+        writes it to a file with the suffix .onnx_adapter beside the .onnx file, for onnxruntime.LoraAdapter; "merge"
+        adds it to the weights. None: the model as it stands.
     progress: True prints the stages, a function is called with each.
 
     >>> result = fairlead.export(model, {"input_ids": ids}, "model.onnx")
@@ -80,7 +85,7 @@ def export(
         dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names, opset=opset,
         external_data=external_data, verify=verify, strict=strict, tolerance=tolerance, allow_random=allow_random,
         max_size=max_size, optimize=optimize, notes=notes, shared_weights=shared_weights,
-        runtime=runtime, fused_for=target, quantize=quantize,
+        runtime=runtime, fused_for=target, quantize=quantize, lora=lora,
     )  # fmt: skip
     return export_with(options, model, inputs, path, tracer, progress)
 
@@ -97,6 +102,11 @@ def export_with(
     check_tracer(tracer)
     model = getattr(model, "_orig_mod", model)  # what torch.compile was given
     if is_program(model, inputs, path):
+        if options.lora is not None:
+            raise _core.InvalidInput(
+                f"[export] Expected a model with lora={options.lora!r}, got a program of torch.export. Export the "
+                "model itself, or leave lora out."
+            )
         return OnnxExport(model, None, inputs if path is None else path, options, Progress(show)).run_program(None)
     target: Any = target_of(path)
     for name, given in (("target", options.fused_for), ("quantize", options.quantize)):
@@ -104,6 +114,20 @@ def export_with(
             raise _core.InvalidInput(
                 f"[export] Expected a path that ends in .onnx with {name}, got {str(path)!r}. Leave {name} out."
             )
+    if options.lora == "inputs" and (target is not OnnxExport or tracer != "observe"):
+        got = f"tracer={tracer!r}" if target is OnnxExport else repr(str(path))
+        raise _core.InvalidInput(
+            f"[export] Expected a path that ends in .onnx, and a model that is observed, with lora='inputs', got "
+            f"{got}. Leave one of them out."
+        )
+    with adapted(options, model, inputs, path) as (options, inputs):
+        return run_target(target, options, model, inputs, path, tracer, show)
+
+
+def run_target(
+    target: Any, options: Options, model: Any, inputs: Any, path: Any, tracer: str, show: Callable[[str], None] | None
+) -> ExportResult:
+    """By the tracer that was asked for, and by the other one where the model has control flow of its own."""
     result: ExportResult
     if target is not OnnxExport and tracer == "torch.export":  # the program itself is what is asked for
         result = target(model, inputs, path, options, Progress(show), method="torch.export").run()

@@ -95,6 +95,8 @@ class Options:
     own_examples: bool = False  # nobody gave the calls: a fused file need not take their sizes
     placed: Any = None  # weights that stay in files: the model is recorded without them
     checked: str = ""  # what was checked in place of the file, which is not run
+    lora: str | None = None
+    adapter: Any = None  # what `lora` makes of the model (fairlead.adapters)
 
     def target(self, left_out: Sequence[str] = ()) -> Target:
         """For the core: what is known of the runtime of an ONNX file; fusions without those of kinds left out."""

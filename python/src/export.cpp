@@ -17,6 +17,7 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/experiment/guards.h"
+#include "fairlead/onnx/default_inputs.h"
 #include "fairlead/onnx/lowering.h"
 #include "fairlead/onnx/references.h"
 #include "fairlead/onnx/shared_cache.h"
@@ -554,6 +555,12 @@ void init_export(nb::module_& m) {
             return std::make_pair(found.layers, found.why);
           },
           "Past and present may be the same memory: of how many layers, or why not.")
+      .def(
+          "default_inputs",
+          [](ModelHandle& h, const std::vector<std::string>& names) {
+            onnx::default_inputs(h.model, names);
+          },
+          "names"_a, "Inputs that a run may leave out: empty then, where their sizes vary.")
       .def("keep", &keep, "stored"_a, "int8_activations"_a, "threads"_a,
            "Stores weights as the checkpoint does, where it has them.")
       .def("fusions_refused_at", &fusions_refused_at, "sizes"_a,

@@ -5,6 +5,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
@@ -33,29 +34,27 @@ nb::object array_of(std::span<const std::byte> bytes, nb::handle owner) {
   return nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(data, {bytes.size()}, owner));
 }
 
-nb::list tensors_of(const WeightFolder& folder) {
-  nb::list rows;
-  for (const WeightFolder::Tensor& each : folder.tensors()) {
-    const StoredTensor& stored = each.stored;
-    const nb::object dtype =
-        stored.dtype ? nb::cast(std::string(dtype_name(*stored.dtype))) : nb::none();
-    rows.append(nb::make_tuple(stored.name, stored.type, dtype, stored.dims, each.file,
-                               stored.begin, stored.bytes));
-  }
-  return rows;
+nb::tuple tensor_of(const WeightFolder& folder, std::size_t number) {
+  const WeightFolder::Tensor& each = folder.tensors().at(number);
+  const StoredTensor& stored = each.stored;
+  const nb::object dtype =
+      stored.dtype ? nb::cast(std::string(dtype_name(*stored.dtype))) : nb::none();
+  return nb::make_tuple(stored.name, stored.type, dtype, stored.dims, each.file, stored.begin,
+                        stored.bytes);
 }
 
 using PartTuple = std::tuple<std::size_t, std::int64_t, std::string, std::vector<std::int64_t>,
                              std::vector<std::int64_t>>;
 
-std::int64_t add_converted(ConvertedFile& file, const std::string& dtype,
-                           const std::vector<PartTuple>& given) {
+std::pair<std::int64_t, std::string> add_converted(ConvertedFile& file, const std::string& dtype,
+                                                   const std::vector<PartTuple>& given) {
   std::vector<StoredPart> parts;
   for (const auto& [number, offset, type, dims, strides] : given) {
     parts.push_back({number, offset, parse_dtype(type).value(), dims, strides});
   }
   nb::gil_scoped_release release;
-  return file.add(parse_dtype(dtype).value(), parts);
+  ConvertedFile::Added added = file.add(parse_dtype(dtype).value(), parts);
+  return {added.begin, std::move(added.hash)};
 }
 
 std::string place(const std::filesystem::path& from, const std::filesystem::path& to, bool link,
@@ -90,9 +89,11 @@ void init_weights(nb::module_& m) {
           },
           "folder"_a)
       .def_prop_ro("names", &WeightFolder::names, "Of the files in the folder.")
-      .def_prop_ro("tensors", &tensors_of, "(name, type, dtype, sizes, file, first byte, bytes)",
-                   nb::sig("def tensors(self) -> list[tuple[str, str, str | None, list[int], int, "
-                           "int, int]]"))
+      .def_prop_ro(
+          "count", [](const WeightFolder& s) { return s.tensors().size(); }, "Of its tensors.")
+      .def("tensor", &tensor_of, "number"_a, "(name, type, dtype, sizes, file, first byte, bytes)",
+           nb::sig("def tensor(self, number: int) -> tuple[str, str, str | None, list[int], int, "
+                   "int, int]"))
       .def(
           "memory",
           [](nb::handle self, std::size_t file) {
@@ -107,7 +108,14 @@ void init_weights(nb::module_& m) {
           [](const WeightFolder& s, std::size_t file, std::int64_t offset, std::int64_t bytes) {
             s.file(file).forget(offset, bytes);
           },
-          "file"_a, "offset"_a, "bytes"_a, "What was read of it need not stay in memory.");
+          "file"_a, "offset"_a, "bytes"_a, "What was read of it need not stay in memory.")
+      .def(
+          "hash",
+          [](const WeightFolder& s, std::size_t file, std::int64_t offset, std::int64_t bytes) {
+            return s.file(file).hash(offset, bytes);
+          },
+          "file"_a, "offset"_a, "bytes"_a, nb::call_guard<nb::gil_scoped_release>(),
+          "Of bytes of a file, read a piece at a time.");
   nb::class_<WeightFile>(m, "WeightFile", "A file of weights, mapped and not read.")
       .def(
           "__init__",
@@ -115,6 +123,8 @@ void init_weights(nb::module_& m) {
             new (made) WeightFile(path.string());
           },
           "path"_a)
+      .def("hash", &WeightFile::hash, "offset"_a, "bytes"_a,
+           nb::call_guard<nb::gil_scoped_release>(), "Of its bytes, read a piece at a time.")
       .def_prop_ro(
           "memory",
           [](nb::handle self) { return array_of(nb::cast<const WeightFile&>(self).bytes(), self); },
@@ -129,7 +139,8 @@ void init_weights(nb::module_& m) {
           },
           nb::keep_alive<1, 2>(), "folder"_a, "path"_a, "shown_as"_a, "threads"_a)
       .def("add", &add_converted, "dtype"_a, "parts"_a,
-           "Appends parts (file, offset, dtype, sizes, strides); gives where they begin.")
+           "Appends parts (file, offset, dtype, sizes, strides); gives where they begin, "
+           "and the hash of their bytes.")
       .def("close", &ConvertedFile::close, nb::call_guard<nb::gil_scoped_release>(),
            "Whole after this; gives the hash of its bytes.");
   m.def("place_file", &place, "from_"_a, "to"_a, "link"_a = false, "progress"_a = nb::none(),

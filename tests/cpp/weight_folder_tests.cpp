@@ -231,16 +231,21 @@ TEST_CASE("weights are converted and put into another order, a piece at a time")
   const std::int64_t begin = opened.tensors()[0].stored.begin;
   ConvertedFile file(opened, folder / "made", "made", 2);
   const auto whole = static_cast<std::int64_t>(kMany);
-  CHECK(file.add(Dtype::kFloat32, {{0, begin, Dtype::kFloat32, {2, 3}, {1, 2}}}) == 0);
-  const std::int64_t halves =
+  CHECK(file.add(Dtype::kFloat32, {{0, begin, Dtype::kFloat32, {2, 3}, {1, 2}}}).begin == 0);
+  const auto [halves, hash] =
       file.add(Dtype::kBfloat16, {{0, begin, Dtype::kFloat32, {whole}, {1}}});
   CHECK(halves == 4096);  // a large one has a page of its own
   const std::int64_t joined = file.add(Dtype::kFloat64, {{0, begin + 4, Dtype::kFloat32, {1}, {1}},
-                                                         {0, begin, Dtype::kFloat32, {1}, {1}}});
+                                                         {0, begin, Dtype::kFloat32, {1}, {1}}})
+                                  .begin;
   CHECK_THROWS_AS((void)file.add(Dtype::kFloat32, {{0, begin, Dtype::kInt32, {1}, {1}}}), Error);
   CHECK_THROWS_AS((void)file.add(Dtype::kFloat32, {{0, begin, Dtype::kFloat32, {2}, {whole}}}),
                   Error);
   CHECK(file.close().size() == 16);
+  const WeightFile made(folder / "made");
+  CHECK(made.hash(halves, 2 * whole) == hash);
+  CHECK(made.hash(halves + 2, 2 * whole - 2) != hash);
+  CHECK_THROWS_AS((void)made.hash(halves, 4 * whole), Error);
   const std::string bytes = fairlead::test::file_bytes(folder / "made");
   CHECK(floats(bytes.substr(0, 24)) == std::vector<float>{0.5F, 2.5F, 4.5F, 1.5F, 3.5F, 5.5F});
   std::size_t wrong = 0;

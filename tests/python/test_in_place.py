@@ -214,6 +214,25 @@ def test_memory_does_not_grow_with_the_model(tmp_path: Path) -> None:
     onnx.checker.check_model(str(folder / "model.onnx"))
 
 
+def test_half_a_gigabyte_in_place_and_one_step(tmp_path: Path) -> None:
+    """benchmarks/weights.py --real, small enough for every run of the tests."""
+    sizes = {"hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 9, "vocab_size": 4096}
+    model = llama(**sizes, num_attention_heads=16, num_key_value_heads=16).eval()
+    folder = checkpoints.saved(model, tmp_path / "large", max_shard_size="200MB")
+    weights = sum(path.stat().st_size for path in folder.glob("*.safetensors"))
+    assert weights > 480e6
+    result = fairlead.export_checkpoint(folder, in_place=True, verify=False)
+    assert result.parts["model.onnx"].external_bytes == 0
+    assert (folder / "model.onnx").stat().st_size < 2e6
+    assert sum(length for _, _, _, length in references(folder)) == weights - headers(folder)
+    assert run_both(folder, model, 1, 1, 7) < 1e-5
+
+
+def headers(folder: Path) -> int:
+    """Bytes of the safetensors files that are no weights."""
+    return sum(8 + struct.unpack("<Q", path.open("rb").read(8))[0] for path in folder.glob("*.safetensors"))
+
+
 # ---- dtypes and places ---------------------------------------------------------------------------------------
 
 
@@ -242,6 +261,48 @@ def test_a_checkpoint_of_bfloat16_is_taken_as_it_is(tmp_path: Path) -> None:
     assert {row[1] for row in references(folder)} == {"model.safetensors"}
 
 
+def test_experts_in_float16_differ_only_where_the_router_ties(tmp_path: Path) -> None:
+    """Two experts a rounding step apart: file and eager may take different ones. Every other token is within the
+    tolerance, and so are those before it."""
+    folder = checkpoints.saved(TWINS["mixtral"]().half(), tmp_path / "twin")
+    result = fairlead.export_checkpoint(folder, in_place=True)
+    assert result.dtype == "float16"
+    half, single = (
+        T.AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).eval() for dtype in (torch.float16, torch.float32)
+    )
+    margins: list[torch.Tensor] = []
+
+    def watch(gate: Any, args: Any, _: Any) -> None:
+        logits = torch.nn.functional.linear(args[0].reshape(-1, 32), gate.weight).sort(-1, descending=True).values
+        margins.append(logits[:, 1] - logits[:, 2])  # of the last that is taken and the first that is not
+
+    for layer in single.model.layers:
+        layer.mlp.gate.register_forward_hook(watch)
+    batch, sequence, past, differing = 64, 12, 0, 0
+    session = onnxruntime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
+    for seed in range(3):
+        torch.manual_seed(seed)
+        margins.clear()
+        ids = torch.randint(3, 128, (batch, sequence))
+        feeds = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        with torch.no_grad():
+            single(**feeds)
+            expected = half(**feeds).logits.float()
+        feeds["position_ids"] = torch.arange(sequence).expand(batch, -1).contiguous()
+        given = {name: tensor.numpy() for name, tensor in feeds.items()}
+        given |= {
+            row.name: np.zeros((batch, row.shape[1], past, row.shape[3]), np.float16)
+            for row in session.get_inputs()
+            if row.name.startswith("past_key_values.")
+        }
+        got = torch.from_numpy(session.run(["logits"], given)[0]).float()
+        off = (got - expected).abs().amax(-1) / expected.abs().max()
+        ties = (torch.stack(margins).amin(0).reshape(batch, sequence) < 4e-3).cummax(-1).values  # later tokens see it
+        assert off[~ties].max() < 2e-2
+        differing += int((off > 2e-2).sum())
+    assert differing < 0.02 * 3 * batch * sequence
+
+
 @pytest.mark.parametrize("place", ["copy", "link"])
 def test_weights_are_placed_in_another_folder(tmp_path: Path, place: str) -> None:
     folder, out = made("mixtral", tmp_path / "twin"), tmp_path / "out"
@@ -255,6 +316,49 @@ def test_weights_are_placed_in_another_folder(tmp_path: Path, place: str) -> Non
     assert sum(note.startswith("weights: ") for note in result.notes) == 1
     eager = T.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     assert run_both(out, eager, 2, 3, 5) < 1e-5
+
+
+def test_every_reference_is_a_tensor_and_the_contract_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = made("llama tied", tmp_path / "twin")
+    count = len(stored(folder))
+
+    def checked(*places: Any, **options: Any) -> str:
+        return fairlead.export_checkpoint(folder, *places, **options).parts["model.onnx"].contract.verified
+
+    said = f"all {count} references are tensors of the checkpoint"
+    assert checked(in_place=True).endswith(f"{said}, in its own files")
+    assert f"{said}, {count} of them (" in checked(tmp_path / "out", place="copy")
+    assert checked(in_place=True, dtype="float16").endswith("compared by the hash of their bytes")
+    assert checked(tmp_path / "out", place="copy", verify=False) == f"not verified; {said}"
+    # A layer by layer check is followed by that of all bytes.
+    monkeypatch.setattr(placing, "free_memory", lambda: 10_000)
+    assert checked(tmp_path / "out", place="copy").endswith("compared by the hash of their bytes")
+
+
+@pytest.mark.parametrize("dtype", [None, "float16"])
+def test_bytes_that_are_not_those_of_the_tensor_are_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str | None
+) -> None:
+    """A disk that loses a bit of a norm's weight, which no check of the whole would see."""
+    folder = made("llama", tmp_path / "twin")
+    kept = placing.InPlace.check_file
+
+    def check_file(self: Any, path: str, bytes_too: bool) -> str:
+        (file, at), *_ = [where for where, row in self.parts.items() if row[2] == "model.norm.weight"]
+        with open(Path(self.staged) / file, "r+b") as content:
+            content.seek(at)
+            first = content.read(1)[0]
+            content.seek(at)
+            content.write(bytes([first ^ 1]))
+        return kept(self, path, bytes_too)
+
+    monkeypatch.setattr(placing.InPlace, "check_file", check_file)
+    with pytest.raises(
+        WriteError, match=r"Expected the bytes of model.norm.weight of .* got others at \d+ of model"
+    ) as caught:
+        fairlead.export_checkpoint(folder, tmp_path / "out", place="copy", dtype=dtype)
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "out").exists()
 
 
 def test_what_does_not_fit_into_memory_is_placed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -197,6 +197,20 @@ def during(do: Callable[[], tuple[Any, ...]], undo: Callable[..., Any]) -> Itera
         forget(change)
 
 
+@contextlib.contextmanager
+def taken_back() -> Iterator[None]:
+    """What is changed in the block is taken back as it ends, and not as the export does: for a block within other
+    changes, of which it would put back what it found."""
+    door = own_door()
+    begin = len(door.changes) if door is not None else 0
+    try:
+        yield
+    finally:
+        while door is not None and len(door.changes) > begin:
+            door.changes[-1]()
+            door.changes.pop()
+
+
 def forget(change: Change) -> None:
     """A change that is over need not be kept until the export ends."""
     door = own_door()

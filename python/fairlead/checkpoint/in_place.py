@@ -26,10 +26,11 @@ from fairlead._core import (
     SharedWeights,
     WeightFile,
     WeightFolder,
+    WriteError,
     read_references,
 )
 from fairlead.base.units import size_text
-from fairlead.checkpoint.parts import Block, Stored, in_order
+from fairlead.checkpoint.parts import Block, Stored, Unread, dense, in_order
 from fairlead.tree.dtypes import DTYPES
 
 TYPES = {
@@ -74,6 +75,8 @@ class InPlace:
     converted: int = 0  # bytes of them that are in the extra file
     used: set[int] = field(default_factory=set)  # files of the checkpoint that are referred to
     parts: dict[tuple[str, int], tuple[str, int, str]] = field(default_factory=dict)  # where -> (dtype, bytes, name)
+    hashes: dict[int, str] = field(default_factory=dict)  # of what was converted, by its place in the extra file
+    staged: str = ""  # the folder in which an ONNX file finds the files
     filled: bool = False
     ways: list[str] = field(default_factory=list)  # how its files came into another folder
 
@@ -86,18 +89,24 @@ class InPlace:
 
     # ---- what Transformers loads --------------------------------------------------------------------
 
-    def state_dict(self) -> dict[str, torch.Tensor]:
-        made: dict[str, torch.Tensor] = {}
-        for name, kind, dtype, sizes, file, begin, _ in self.files.tensors:
+    def state_dict(self) -> dict[str, Any]:
+        made: dict[str, Any] = {}
+        for number in range(self.files.count):
+            name, kind, dtype, *_ = self.files.tensor(number)
             if dtype is None:
                 raise InvalidInput(
                     f"[export] Expected weights of types that PyTorch has, got {kind} for {name} in '{self.folder}'. "
                     "Export without in_place."
                 )
-            shape, strides, known = tuple(sizes), torch.empty(tuple(sizes), device="meta").stride(), TYPES[dtype]
-            block = Block((0,) * len(shape), shape, name, file, begin, known, 0, tuple(strides))
-            made[name] = Stored(shape, known, [block] if math.prod(shape) else [], self.whole)
+            made[name] = Unread(self.stored, number)
         return made
+
+    def stored(self, number: int) -> Stored:
+        name, _, dtype, sizes, file, begin, _ = self.files.tensor(number)
+        assert dtype is not None
+        shape, known = tuple(sizes), TYPES[dtype]
+        block = Block((0,) * len(shape), shape, name, file, begin, known, 0, dense(shape))
+        return Stored(shape, known, [block] if math.prod(shape) else [], self.whole)
 
     def whole(self, block: Block) -> torch.Tensor:
         """The elements of a block's tensor, up to its last one."""
@@ -158,7 +167,8 @@ class InPlace:
         begins, told = [], 0.0
         for (tensor, blocks), size in zip(waiting, sizes, strict=True):
             parts = [(b.file, b.offset, DTYPES[b.dtype], list(b.sizes), list(b.strides)) for b in blocks]
-            begins.append(file.add(DTYPES[tensor.dtype], parts))
+            begin, self.hashes[begin] = file.add(DTYPES[tensor.dtype], parts)
+            begins.append(begin)
             self.converted += size
             if show is not None and time.monotonic() - told > 1:
                 told = time.monotonic()
@@ -251,10 +261,13 @@ class InPlace:
                 if 0 <= offset < memory.numel():
                     self.files.forget(k, offset, parameter.numel() * parameter.element_size())
 
-    def check_references(self, path: str) -> int:
+    def check_file(self, path: str, bytes_too: bool) -> str:
         """Every initializer of a written model that lies in another file is a tensor there, or what was made of one;
-        how many there are."""
+        with `bytes_too` its bytes are that tensor's, by their hashes, where they are not in the checkpoint's own file.
+        In words for the contract."""
         rows = read_references(path)
+        compared: dict[tuple[str, int], int] = {}
+        copies: dict[str, WeightFile | None] = {}
         for name, dtype, file, offset, size in rows:
             found = self.parts.get((file, offset))
             if found is None or found[:2] != (dtype, size):
@@ -263,7 +276,37 @@ class InPlace:
                     f"{offset} of {file}, where there is {'none' if found is None else found[2]}. This is a fault in "
                     "Fairlead; please report it."
                 )
-        return len(rows)
+            if file not in copies:
+                copies[file] = self.copy_of(file) if bytes_too else None
+            copy = copies[file]
+            if copy is None or (file, offset) in compared:
+                continue
+            compared[file, offset] = size
+            got, wanted = copy.hash(offset, size), self.hash_of(file, offset, size)
+            if got != wanted:
+                raise WriteError(
+                    f"[export] Expected the bytes of {found[2]} of '{self.folder}' for {name}, got others at {offset} "
+                    f"of {file} (hash {got}, not {wanted}). Export again, and check the disk."
+                )
+        words = f"all {len(rows)} references are tensors of the checkpoint"
+        if not bytes_too:
+            return words
+        if not compared:
+            return f"{words}, in its own files"
+        whole = size_text(sum(compared.values()))
+        return f"{words}, {len(compared)} of them ({whole}) compared by the hash of their bytes"
+
+    def copy_of(self, file: str) -> WeightFile | None:
+        """A file that is not the checkpoint's own."""
+        path, own = os.path.join(self.staged, file), os.path.join(self.folder, file)
+        is_own = file != self.extra_name and (not os.path.exists(path) or os.path.samefile(path, own))
+        return None if is_own else WeightFile(path)
+
+    def hash_of(self, file: str, offset: int, size: int) -> str:
+        """Of what bytes should be."""
+        if file == self.extra_name:
+            return self.hashes[offset]
+        return self.files.hash(self.files.names.index(file), offset, size)
 
     def check(self) -> None:
         """The files are as they were, and nobody took addresses for numbers."""

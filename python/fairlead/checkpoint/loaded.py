@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from fairlead._core import FairleadError, InvalidInput
+from fairlead.base.alone import during
 from fairlead.checkpoint import tasks
 from fairlead.checkpoint.in_place import InPlace
+from fairlead.checkpoint.merged_adapter import merged
 from fairlead.checkpoint.sample_inputs import Samples
 from fairlead.checkpoint.sentence_embedding import SentenceEmbedding, pooling_of
 from fairlead.checkpoint.source import Checkpoint, custom_code, one_line, quiet, reading, weights
@@ -22,6 +26,7 @@ from fairlead.record.light import needs_data
 from fairlead.record.session import place_of
 from fairlead.record.stand_in import without_weights
 
+DEFERRED = "HF_DEACTIVATE_ASYNC_LOAD"
 WEIGHT_DTYPES = {name: getattr(torch, name) for name in ("float32", "float16", "bfloat16", "float64")}
 
 
@@ -88,13 +93,17 @@ class Loaded:
         return {name: fitting(value) for name, value in call.items()}
 
 
-def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None) -> Loaded:
+def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None, adapter: str | None = None) -> Loaded:
+    """`adapter`: the folder of one that is merged into the weights."""
     if dtype not in WEIGHT_DTYPES:
         raise InvalidInput(f"[export] Expected --dtype as one of {', '.join(WEIGHT_DTYPES)}, got '{dtype}'.")
     found, architecture = tasks.detect(checkpoint, task)
     if show is not None:
         show(f"loading {architecture} for {found.name}")
     model = load_model(checkpoint, architecture, WEIGHT_DTYPES[dtype])
+    if adapter is not None:
+        model = merged(model, adapter)
+        checkpoint.notes.append(f"the LoRA adapter in {adapter} is merged into the weights")
     return Loaded(checkpoint, found, model, Samples(checkpoint, model, found), WEIGHT_DTYPES[dtype])
 
 
@@ -106,10 +115,30 @@ def load_in_place(checkpoint: Checkpoint, task: str | None, dtype: str | None, f
         show(f"making {architecture} for {found.name} without its weights")
     placed = InPlace.of(checkpoint.folder)
     wanted: Any = "auto" if dtype is None else WEIGHT_DTYPES[dtype]
-    model: Any = load_model(checkpoint, architecture, wanted, placed.state_dict())
+    with one_by_one():
+        model: Any = load_model(checkpoint, architecture, wanted, placed.state_dict())
     placed.place(model, folder, show)
     kept = Samples(checkpoint, model, found)
     return Loaded(checkpoint, found, model, kept, model.dtype, placed)
+
+
+@contextlib.contextmanager
+def one_by_one() -> Iterator[None]:
+    """Transformers makes a parameter when it is its turn. Otherwise threads of its own make all of them at first, which
+    saves time where bytes are read, and takes kilobytes for each of tens of thousands of experts."""
+
+    def begin() -> tuple[str | None]:
+        before = os.environ.get(DEFERRED)
+        os.environ[DEFERRED] = "1"
+        return (before,)
+
+    def end(before: str | None) -> None:
+        os.environ.pop(DEFERRED, None)
+        if before is not None:
+            os.environ[DEFERRED] = before
+
+    with during(begin, end):
+        yield
 
 
 def custom_class(checkpoint: Checkpoint, architecture: str) -> Any:

@@ -168,6 +168,22 @@ class Stored(torch.Tensor):
         return func(*args, **kwargs)
 
 
+class Unread:
+    """A tensor of a checkpoint that Transformers has not asked for yet, as it takes slices of files: there are tens of
+    thousands, which are needed one layer after the other."""
+
+    __slots__ = ("make", "number")
+
+    def __init__(self, make: Callable[[int], Stored], number: int):
+        self.make, self.number = make, number
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.make(self.number)[index]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.make(self.number), name)
+
+
 def same(x: Stored, *_: Any, **kwargs: Any) -> Any:
     return x.like(x.shape, x.blocks)
 

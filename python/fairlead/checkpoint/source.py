@@ -147,7 +147,7 @@ def in_folder(source: str, folder: str) -> Checkpoint:
     if os.path.lexists(os.path.join(folder, "adapter_config.json")):
         raise InvalidInput(
             f"[export] Expected whole weights in '{folder}', got an adapter (adapter_config.json). Merge it into its "
-            "model with merge_and_unload() of peft, and save that with save_pretrained."
+            "model: export the folder of that, with this one as adapter (--adapter)."
         )
     if not os.path.isfile(os.path.join(folder, "config.json")):
         files = sorted(glob.glob(os.path.join(glob.escape(folder), "*.gguf")))

@@ -79,6 +79,10 @@ for command in (completion, generate, inspect, report, sweep, verify):
 )  # fmt: skip
 @click.option("--link", is_flag=True, help="As --place link.")
 @click.option(
+    "--adapter", type=click.Path(), default=None, metavar="FOLDER",
+    help="A LoRA adapter of PEFT, which is merged into the checkpoint's weights.",
+)  # fmt: skip
+@click.option(
     "--config", "config", multiple=True, metavar="KEY=VALUE", help="Argument of the class or function. Repeat it."
 )
 @click.option(

@@ -64,6 +64,8 @@ class OnnxExport(Job):
             model = program.lower(options.opset, target, bounds, options.shared_weights)
             refused = {kind: sizes for sizes in self.example_sizes() for kind in model.fusions_refused_at(sizes)}
             if not refused:
+                if options.adapter is not None:
+                    model.default_inputs(options.adapter.defaults)
                 if options.fused_for is not None and options.fused_for.cache == "shared":
                     self.shared = model.share_cache()
                 return model
@@ -128,6 +130,11 @@ class OnnxExport(Job):
 
     def finish(self, contract: Contract) -> None:
         """The file is right: the same again with what loses something, measured against it."""
+        if self.options.adapter is not None and self.options.verify:
+            contract.verified += f"; {self.options.adapter.finish(self, contract)}"
+        if self.options.placed is not None:
+            deep = self.options.verify or bool(self.options.checked)
+            contract.verified += f"; {self.options.placed.check_file(self.staged.path, deep)}"
         rounded = self.options.stored is not None and self.options.stored_activations == "int8"
         if self.options.quantize is None and not rounded:
             return

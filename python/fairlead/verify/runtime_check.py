@@ -43,6 +43,7 @@ class OnnxSession:
         self.path = path
         self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self.inputs = [i.name for i in self.session.get_inputs()]
+        self.optional = [i.name for i in self.session.get_overridable_initializers()]  # with a value of the file's own
         self.outputs = [o.name for o in self.session.get_outputs()]
 
     def run(self, feeds: dict[str, torch.Tensor]) -> list[Any]:
@@ -64,16 +65,17 @@ class OnnxSession:
             timer.cancel()
 
     def run_with(self, feeds: dict[str, torch.Tensor], options: Any) -> list[Any]:
-        if len(self.inputs) < MANY_INPUTS:
-            values = {name: from_tensor(feeds[name]) for name in self.inputs}
+        inputs = [*self.inputs, *(name for name in self.optional if name in feeds)]
+        if len(inputs) < MANY_INPUTS:
+            values = {name: from_tensor(feeds[name]) for name in inputs}
             return list(self.session.run_with_ort_values(self.outputs, values, options))
         # The plain call looks for every name in a list of all names, and a value for each takes longer than the run;
         # so does the wrapper of bind_input, which makes a device for each.
         bound = self.session.io_binding()
         bind, cpu = bound._iobinding.bind_input, self.cpu
-        held = [as_stored(feeds[name]) for name in self.inputs]
+        held = [as_stored(feeds[name]) for name in inputs]
         codes = {dtype: CODES[DTYPES[dtype]] for dtype in {tensor.dtype for tensor in held}}
-        for name, tensor in zip(self.inputs, held, strict=True):
+        for name, tensor in zip(inputs, held, strict=True):
             bind(name, cpu, codes[tensor.dtype], tensor.shape, tensor.data_ptr())
         for name in self.outputs:
             bound.bind_output(name)

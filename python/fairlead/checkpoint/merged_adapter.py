@@ -1,0 +1,78 @@
+"""A LoRA adapter in a folder of its own, merged into the model of a checkpoint before that is exported.
+
+PEFT reads it, so every kind of LoRA that it can merge is taken. The model that the adapter's configuration names is not
+looked for: the checkpoint is the one that was given.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import torch
+
+from fairlead._core import InvalidInput
+from fairlead.checkpoint.source import one_line, quiet
+
+CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+
+
+def check_adapter(folder: str) -> None:
+    """Refuses what cannot be merged, before anything is loaded."""
+    for name in (CONFIG, WEIGHTS):
+        if not os.path.isfile(os.path.join(folder, name)):
+            raise InvalidInput(
+                f"[export] Expected a folder with {CONFIG} and {WEIGHTS} as adapter, got '{folder}' without {name}. "
+                "Give one that save_pretrained of peft wrote."
+            )
+    try:
+        with open(os.path.join(folder, CONFIG), encoding="utf-8") as file:
+            settings = json.load(file)
+    except (OSError, ValueError, RecursionError) as error:
+        raise InvalidInput(f"[export] Expected JSON in '{folder}/{CONFIG}', got {one_line(error)}.") from error
+    kind = settings.get("peft_type") if isinstance(settings, dict) else None
+    if kind != "LORA":
+        raise InvalidInput(f"[export] Expected an adapter of peft_type LORA in '{folder}', got {kind!r}.")
+    if settings.get("megatron_config") is not None:  # beside megatron_core, a module that is imported
+        raise InvalidInput(
+            f"[export] Expected an adapter without megatron_config, which names code to import, got one in '{folder}'. "
+            "Merge it with merge_and_unload() of peft, and save that with save_pretrained."
+        )
+    try:
+        import peft  # noqa: F401
+    except ImportError as error:
+        raise InvalidInput(
+            f"[export] Expected peft to read the adapter in '{folder}', but it cannot be imported ({error}). Install "
+            "it with pip install peft."
+        ) from None
+
+
+def merged(model: torch.nn.Module, folder: str) -> torch.nn.Module:
+    from peft import PeftModel, get_peft_model_state_dict
+    from safetensors import safe_open
+
+    before = type(model)
+    try:
+        with quiet():
+            adapted: Any = PeftModel.from_pretrained(model, folder, local_files_only=True)
+            with safe_open(os.path.join(folder, WEIGHTS), framework="pt") as file:
+                held = set(file.keys())
+            wanted = set(get_peft_model_state_dict(adapted, save_embedding_layers=False))
+            found: torch.nn.Module = adapted.merge_and_unload(safe_merge=True).eval()
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise InvalidInput(
+            f"[export] Expected an adapter of {before.__name__} in '{folder}', but peft raised {type(error).__name__}: "
+            f"{one_line(error).rstrip('.')}. Give the checkpoint that it was trained on."
+        ) from error
+    # PEFT warns where weights are missing or left over, and goes on with an adapter that does nothing there.
+    differing = sorted(wanted - held) or sorted(name for name in held - wanted if ".lora_" in name)
+    if differing or type(found) is not before:
+        which = f"{'without' if wanted - held else 'with'} {differing[0]}" if differing else "of another model"
+        raise InvalidInput(
+            f"[export] Expected an adapter of {before.__name__} in '{folder}', got one {which}. Give the checkpoint "
+            "that it was trained on, and all of its weights."
+        )
+    return found
