@@ -78,6 +78,10 @@ void init_record(nb::module_& m) {
       .def("count_of", &Recorder::count_of)
       .def("read_result", &Recorder::read_result)
       .def("add", &Recorder::add, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none())
+      .def("set_direct", &Recorder::set_direct, "one_operator"_a, "undispatched"_a, "modes"_a,
+           "level"_a, "parameter_type"_a)
+      .def("learn_call", &Recorder::learn_call, nb::arg(), nb::arg(), nb::arg().none())
+      .def("call_directly", &Recorder::call_directly)
       .def("enter", &Recorder::enter)
       .def("leave", &Recorder::leave)
       .def("returned", [](Recorder& recorder) { recorder.asks = false; })
