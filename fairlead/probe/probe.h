@@ -69,6 +69,7 @@ struct TrialResult {
   bool enough = false;   // a brief run that was ended: like the reference so far
   std::string reason;    // the model's error, or where the runs parted
   double seconds = 0;    // that it took
+  std::size_t operators = 0;  // of the run
   [[nodiscard]] bool ok() const { return run >= 0 || enough; }
 };
 

@@ -136,6 +136,8 @@ void init_record(nb::module_& m) {
            [](const Recorder& r, int run) { return takes_from_outside(r.run_at(run)); })
       .def("same_numbers",
            [](const Recorder& r, int a, int b) { return same_numbers(r.run_at(a), r.run_at(b)); })
+      .def("visible_so_far", &Recorder::visible_so_far, "reference"_a,
+           "Whether some number of the run in progress is another one in the reference.")
       .def("source",
            [](const Recorder& r, int run, std::size_t op) {
              const Run& found = r.run_at(run);

@@ -76,6 +76,9 @@ class Recorder final : public CarrySink {
   CarryId dim(PyObject* tensor, Py_ssize_t axis) override;
 
   [[nodiscard]] std::string describe_current() const;
+  [[nodiscard]] bool visible_so_far(int reference) const {
+    return !run_ || !same_numbers_so_far(*run_, run_at(reference));
+  }
   [[nodiscard]] bool is_persistent(nb::handle tensor) const;
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
   [[nodiscard]] const Run& run_at(int index) const {

@@ -432,7 +432,7 @@ class RecordingSession:
             visible = reference < 0 or not core.same_numbers(reference, run)
             return Outcome(run=run, outputs=outputs, visible=visible)
         except _core.Enough:
-            return Outcome(enough=True)
+            return Outcome(enough=True, visible=core.visible_so_far(reference))
         except _core.Parted as parted:
             op = parted.args[0]
             line = core.deciding_line(reference, -1, op)
