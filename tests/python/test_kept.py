@@ -184,6 +184,8 @@ FOLDERS = {
     "three bits": ({"bits": 3}, "3 bits, not 4 or 8"),
     "no scales": ({"without": "scales"}, "in .* as gptq stores it, got KeyError: 'scales'"),
     "a wrong group": ({"group_size": 16, "without": "g_idx"}, "bytes of scales for .*, got"),
+    "a group beyond 64 bits": ({"group_size": 2**70}, "as gptq stores it, got OverflowError"),
+    "a group of 0": ({"group_size": 0}, "as gptq stores it, got|Expected"),
     "a group that no block divides": (
         {"group_size": 8, "without": "g_idx"},
         "that a block of 16 to 256 columns divides",

@@ -16,6 +16,7 @@ import importlib.util
 import json
 import os
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -282,14 +283,17 @@ def one_line(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without the progress bars and remarks of Transformers: what matters of them is said in the report."""
+    """Without the progress bars and remarks of Transformers, and the warnings of those that it calls: what matters of
+    them is said in the report."""
     from transformers.utils import logging
 
     before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.set_verbosity(before)
         if bars:
