@@ -1,6 +1,7 @@
 """Weights of quantised checkpoints that stay what they are: the file has the same numbers, bit for bit."""
 
 import collections
+import re
 
 import checkpoints
 import numpy as np
@@ -200,6 +201,16 @@ def test_folders_that_cannot_be_kept_are_refused(wrong, tmp_path):
     with pytest.raises(fairlead.InvalidInput, match=words):
         kept(tmp_path / "folder", tmp_path)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("groups", [7, [1], None, "x", {}, {"group_0": 7}, {"group_0": {"weights": [4]}}])
+def test_settings_of_another_form_are_one_line(groups, run, tmp_path):
+    folder_of(tmp_path / "folder", "compressed-tensors 4 bits", config_groups=groups)
+    for more in ([], ["--weights", "keep"]):
+        code, _, err = run("export", tmp_path / "folder", tmp_path / "out", "--no-verify", "--quiet", *more)
+        assert code == 2
+        assert re.fullmatch(r"error: \[export\] Expected \S+ in '.*' as compressed-tensors stores it, got .*\n", err)
+    assert not (tmp_path / "out" / "model.onnx").exists()
 
 
 @pytest.mark.parametrize(
