@@ -65,7 +65,9 @@ CHANGES: dict[str, Callable[[torch.Tensor], torch.Tensor | None]] = {
     "true and false": lambda t: t.bool(),
     "complex": lambda t: t.to(torch.complex64),
     "negative": lambda t: -t.abs() - 1,
-    "large": lambda t: torch.full_like(t, 127 if t.dtype == torch.int8 else 2**31 - 1 if not t.is_floating_point() else 6e4),
+    "large": lambda t: torch.full_like(
+        t, 127 if t.dtype == torch.int8 else 2**31 - 1 if not t.is_floating_point() else 6e4
+    ),
     "no number": lambda t: torch.full_like(t, float("nan")) if t.is_floating_point() else torch.zeros_like(t),
 }
 
@@ -155,6 +157,7 @@ for words, at, value in (
 for key in (b"llama.block_count", b"llama.attention.head_count", b"llama.embedding_length", b"llama.context_length",
             b"llama.feed_forward_length", b"llama.attention.head_count_kv", b"llama.rope.dimension_count"):  # fmt: skip
     for words, value in (("0", 0), ("2 to the 32", 2**32 - 1), ("7", 7), ("a million", 10**6)):
+
         def setting(data: bytearray, key: bytes = key, value: int = value) -> None:
             if key in data:
                 after(key, 4, struct.pack("<I", value))(data)
@@ -216,7 +219,10 @@ def indexed(folder: Path, change: Callable[[dict[str, Any], Path], Any]) -> Path
     copy = Path(shutil.copytree(plain(), folder / "source"))
     (copy / "model.safetensors").rename(copy / "model-00001-of-00001.safetensors")
     names = load_file(copy / "model-00001-of-00001.safetensors")
-    index: dict[str, Any] = {"metadata": {"total_size": 0}, "weight_map": dict.fromkeys(names, "model-00001-of-00001.safetensors")}
+    index: dict[str, Any] = {
+        "metadata": {"total_size": 0},
+        "weight_map": dict.fromkeys(names, "model-00001-of-00001.safetensors"),
+    }
     made = change(index, copy)
     (copy / "model.safetensors.index.json").write_text(json.dumps(index if made is None else made))
     return copy

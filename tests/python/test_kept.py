@@ -1,7 +1,9 @@
 """Weights of quantised checkpoints that stay what they are: the file has the same numbers, bit for bit."""
 
 import collections
+import json
 import re
+import struct
 
 import checkpoints
 import numpy as np
@@ -211,6 +213,51 @@ def test_settings_of_another_form_are_one_line(groups, run, tmp_path):
         assert code == 2
         assert re.fullmatch(r"error: \[export\] Expected \S+ in '.*' as compressed-tensors stores it, got .*\n", err)
     assert not (tmp_path / "out" / "model.onnx").exists()
+
+
+def gguf_head(*settings, tensors=b"", count=0, order="<"):
+    return b"GGUF" + struct.pack(f"{order}IQQ", 3, count, len(settings)) + b"".join(settings) + tensors
+
+
+def setting(kind, rest, order="<"):
+    return struct.pack(f"{order}Q", 1) + b"a" + struct.pack(f"{order}I", kind) + rest
+
+
+HEADS = {
+    "a list of 2 to the 62": (gguf_head(setting(9, struct.pack("<IQ", 4, 2**62))), "setting 0 beyond its end"),
+    "texts of 2 to the 62": (gguf_head(setting(9, struct.pack("<IQ", 8, 2**62))), "setting 0 beyond its end"),
+    "lists in lists": (gguf_head(setting(9, struct.pack("<IQ", 9, 1) * 50)), "setting 0 of lists in lists"),
+    "a list in the other order": (
+        gguf_head(setting(9, struct.pack(">IQ", 4, 2**62), ">"), order=">"), "setting 0 beyond its end"
+    ),
+    "a type that is none": (gguf_head(setting(99, b"")), "setting 0 of type 99"),
+    "a tensor of many axes": (
+        gguf_head(tensors=struct.pack("<Q", 1) + b"t" + struct.pack("<I", 1000), count=1), "tensor 0 of 1000 axes"
+    ),
+    "a tensor that is not there": (gguf_head(count=2**63), "tensor 0 beyond its end"),
+    "nothing": (b"GGUF", "a version beyond its end"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_a_gguf_file_that_names_more_than_it_holds_is_refused(kind, run, tmp_path):
+    content, words = HEADS[kind]
+    (tmp_path / "x.gguf").write_bytes(content)
+    for more in ([], ["--weights", "keep"]):
+        code, _, err = run("export", tmp_path / "x.gguf", tmp_path / "out", *more)
+        assert code == 2
+        assert f"error: [export] Expected a GGUF file that holds what it names, got {words} in '" in err
+
+
+def test_an_index_that_names_a_link_to_itself_is_one_line(run, tmp_path):
+    source = checkpoints.llama(tmp_path / "source")
+    (source / "model.safetensors").rename(source / "a.safetensors")
+    (source / "b.safetensors").symlink_to("b.safetensors")
+    index = {"metadata": {}, "weight_map": {"a": "a.safetensors", "b": "b.safetensors"}}
+    (source / "model.safetensors.index.json").write_text(json.dumps(index))
+    code, _, err = run("export", source, tmp_path / "out", "--no-verify", "--quiet")
+    assert code == 2
+    assert re.fullmatch(r"error: \[export\] Expected weights in '.*', got OSError: .* Check that the .*\n", err)
 
 
 @pytest.mark.parametrize(

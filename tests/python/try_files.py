@@ -38,7 +38,9 @@ def commands(name: str, path: Path, work: Path, every: bool) -> Iterator[list[st
     """Those that take such a file; with `every`, the others too."""
     kind = name.partition(":")[0]
     (work / "plain.py").write_text(PLAIN)
-    against = str(path) if kind in ("folder", "checkpoint", "safetensors", "gguf", "quantised") else f"{work}/plain.py:make"
+    against = (
+        str(path) if kind in ("folder", "checkpoint", "safetensors", "gguf", "quantised") else f"{work}/plain.py:make"
+    )
     known = {
         "convert": [["convert", str(path), f"{work}/c.onnx"], ["convert", str(path), f"{work}/n.onnx", "--no-verify"]],
         "inspect": [["inspect", str(path)], ["inspect", str(path), "--json"]],

@@ -17,11 +17,11 @@ import json
 import os
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead._core import FairleadError, InvalidInput
+from fairlead._core import FairleadError, InvalidInput, check_gguf_header
 
 FORMS = "a checkpoint folder, a .gguf file, package:NAME, MODULE:CLASS or SCRIPT.py:FUNCTION"
 
@@ -193,6 +193,7 @@ def gguf(source: str, path: str) -> Checkpoint:
                 f"[export] Expected the package {package} to read '{path}', got none. "
                 "Install it with pip install gguf accelerate: Transformers reads GGUF with both."
             )
+    check_gguf_header(path)
     folder, name = os.path.split(os.path.abspath(path))
     return Checkpoint(source, folder, name)
 
@@ -267,6 +268,14 @@ def problem(checkpoint: Checkpoint, what: str, error: Exception) -> InvalidInput
     return InvalidInput(
         f"[export] Expected {what} in '{file}', got {type(error).__name__}: {text.rstrip('.')}. {advice}"
     )
+
+
+def size_of(checkpoint: Checkpoint, files: Iterable[str]) -> int:
+    """Bytes of files that it names."""
+    try:
+        return sum(os.path.getsize(file) for file in files)
+    except (OSError, ValueError) as error:
+        raise problem(checkpoint, "weights", error) from error
 
 
 def custom_code(checkpoint: Checkpoint) -> InvalidInput:
