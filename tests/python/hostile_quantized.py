@@ -15,7 +15,7 @@ from typing import Any
 import checkpoints
 import torch
 from hostile_files import row
-from quantized_checkpoints import METHODS, folder_of
+from quantized_checkpoints import folder_of
 from safetensors.torch import load_file, save_file
 
 
@@ -240,6 +240,7 @@ def linked(target: str) -> Callable:
     return change
 
 
+SHARD = "model-00001-of-00001.safetensors"
 for words, change in (
     ("a path above", mapped("../../../../etc/passwd")), ("an absolute path", mapped("/etc/passwd")),
     ("a number", mapped(7)), ("a list", mapped(["x"])), ("the folder", mapped(".")), ("a zero", mapped("a\0b")),
@@ -247,7 +248,7 @@ for words, change in (
     ("a device", linked("/dev/zero")), ("a link to itself", linked("linked.safetensors")),
     ("a link elsewhere", linked("/etc/passwd")), ("a name of 5,000 letters", mapped("a" * 5000)),
     ("no weight", lambda index, copy: index.update(weight_map={})), ("a list of weights", lambda index, copy: []),
-    ("weights that are not there", lambda index, copy: index["weight_map"].update(more="model-00001-of-00001.safetensors")),
+    ("weights that are not there", lambda index, copy: index["weight_map"].update(more=SHARD)),
     ("too few weights", lambda index, copy: index["weight_map"].popitem()),
 ):  # fmt: skip
     row(f"placed: an index with {words}", indexed, change)

@@ -138,8 +138,8 @@ def left_behind(root: Path) -> str:
     made = [path for path in root.iterdir() if path.name not in ("given", "at", "plain.py")]
     failed = "error: [" in (root / "at" / "stderr").read_text(errors="replace")
     told = [path for path in made if path.is_dir() and os.listdir(path) == ["report.html"]]  # why it failed
-    wrong = [path.name for path in made if path.name.startswith(".") or (failed and path.suffix in (".onnx", ""))
-             and path not in told]  # fmt: skip
+    spoilt = [path for path in made if failed and path.suffix in (".onnx", "") and path not in told]
+    wrong = [path.name for path in made if path.name.startswith(".") or path in spoilt]
     for path in made:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     return f"left {', '.join(wrong)}" if wrong else ""
