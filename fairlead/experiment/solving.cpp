@@ -97,6 +97,7 @@ Task<ProbeResult> Lab::probe(Row& row) {
     result.parted = ran.parted;
     result.visible = ran.visible;
     result.enough = ran.enough;
+    result.operators = static_cast<std::size_t>(ran.operators);
     if (ran.enough) co_return result;
     if (ran.run >= 0) {
       row.sizes_of[ran.run] = sizes;

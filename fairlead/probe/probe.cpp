@@ -22,7 +22,9 @@ Task<ProbeResult> Prober::run() {
                     ". Check the inputs against the model's forward.",
                 {}, cause);
   }
+  constexpr std::size_t kLong = 20'000;
   example_ = example.seconds;
+  long_ = example.operators >= kLong;
   first_ = reference_ = example.run;
   keep(base_, example.run);
   exploring_ =

@@ -62,13 +62,14 @@ struct ProbeRequest {
 };
 
 struct TrialResult {
-  int run = -1;          // the recorded run, where it worked
-  bool parted = false;   // it ran another program than the reference
-  bool untried = false;  // there was no time for it
-  bool visible = true;   // some number in the run differs from the reference
-  bool enough = false;   // a brief run that was ended: like the reference so far
-  std::string reason;    // the model's error, or where the runs parted
-  double seconds = 0;    // that it took
+  int run = -1;               // the recorded run, where it worked
+  bool parted = false;        // it ran another program than the reference
+  bool untried = false;       // there was no time for it
+  bool visible = true;        // some number in the run differs from the reference
+  bool enough = false;        // a brief run that was ended: like the reference so far
+  std::string reason;         // the model's error, or where the runs parted
+  double seconds = 0;         // that it took
+  std::size_t operators = 0;  // of the run
   [[nodiscard]] bool ok() const { return run >= 0 || enough; }
 };
 

@@ -93,7 +93,7 @@ class Prober {
   std::int64_t up(const Group& group, std::int64_t from);
   std::int64_t down(const Group& group, std::int64_t from);
   Task<bool> moves(Group& group, std::int64_t size, std::string& reason, bool brief = false);
-  Task<bool> moves_visibly(Group& group, std::int64_t size);
+  Task<bool> moves_visibly(Group& group, std::int64_t size, bool brief);
   Task<bool> moves_either_way(Group& group, std::string& reason);
   static FixedDim::Why why_of(const TrialResult& result);
   void refuse_unmet() const;
@@ -172,6 +172,7 @@ class Prober {
   bool exploring_ = false;
   double spent_ = 0;    // seconds, on trials
   double example_ = 0;  // on that of the example
+  bool long_ = false;   // the example's run is: whole runs are saved where others tell the same
   Answers answers_;
 };
 

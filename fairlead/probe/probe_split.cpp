@@ -7,7 +7,8 @@ namespace fairlead {
 
 // A part is free when it may be larger than the rest and also smaller: a mask that is too long may
 // go unnoticed, one that is too short does not. Sums follow the first place of their part, so both
-// orders of the places are tried where the group is part of a sum.
+// orders of the places are tried where the group is part of a sum. Of two parts of a long program
+// brief runs are enough: what confirms them makes each the larger one in turn, in whole runs.
 Task<Prober::Free> Prober::free_alone(std::size_t g, const std::vector<Place>& places) {
   const Group whole = groups_[g];
   Group part = whole;
@@ -18,6 +19,7 @@ Task<Prober::Free> Prober::free_alone(std::size_t g, const std::vector<Place>& p
   const std::int64_t size = whole.unit > 1    ? whole.base + whole.unit
                             : whole.only_down ? down(whole, whole.base)
                                               : whole.base + 1 + step(whole.base);
+  const bool brief = long_ && !in_sum(g) && units(whole).size() == 2;
   constexpr Free kWays[] = {Free::kAlone, Free::kWithSums};
   for (const Free free : kWays) {
     if (free == Free::kWithSums && !in_sum(g)) break;
@@ -26,8 +28,8 @@ Task<Prober::Free> Prober::free_alone(std::size_t g, const std::vector<Place>& p
     groups_[g].places = first.places;
     groups_[g].places.insert(groups_[g].places.end(), second.places.begin(), second.places.end());
     // The rest first: what is too short is refused early, what is too long runs to the end.
-    bool moved = co_await moves_visibly(rest, size);
-    if (moved) moved = co_await moves_visibly(part, size);
+    bool moved = co_await moves_visibly(rest, size, brief);
+    if (moved) moved = co_await moves_visibly(part, size, brief);
     if (moved) co_return free;
     kept_.resize(before);
   }
@@ -36,10 +38,11 @@ Task<Prober::Free> Prober::free_alone(std::size_t g, const std::vector<Place>& p
 }
 
 // A part that no operator looks at (an input that is ignored) stays with its like.
-Task<bool> Prober::moves_visibly(Group& group, std::int64_t size) {
+Task<bool> Prober::moves_visibly(Group& group, std::int64_t size, bool brief) {
   visible_ = false;
   std::string ignored;
-  const bool moved = co_await moves(group, size, ignored);
+  bool moved = co_await moves(group, size, ignored, brief);
+  if (moved && !visible_ && brief) moved = co_await moves(group, size, ignored);
   co_return moved&& visible_;
 }
 

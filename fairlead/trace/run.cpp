@@ -60,6 +60,11 @@ bool same_operator(const Run& reference, const Run& run, std::size_t op) {
 
 bool same_numbers(const Run& a, const Run& b) {
   if (a.items.size() != b.items.size() || a.values.size() != b.values.size()) return false;
+  return same_numbers_so_far(a, b);
+}
+
+bool same_numbers_so_far(const Run& a, const Run& b) {
+  if (a.items.size() > b.items.size() || a.values.size() > b.values.size()) return false;
   for (std::size_t k = 0; k < a.items.size(); ++k) {
     const Item &x = a.items[k], &y = b.items[k];
     if (x.kind == ItemKind::kFloat ? x.f != y.f : x.i != y.i) return false;

@@ -130,6 +130,8 @@ inline constexpr std::size_t kSameProgram = static_cast<std::size_t>(-1);
 [[nodiscard]] std::size_t first_difference(const Run& a, const Run& b);
 // Whether every number and size that the operators of two runs of one program handled is the same.
 [[nodiscard]] bool same_numbers(const Run& a, const Run& b);
+// The same of a run that was ended, as far as it went.
+[[nodiscard]] bool same_numbers_so_far(const Run& ended, const Run& whole);
 // Whether operator `op` of `run` is the same as in `reference`.
 [[nodiscard]] bool same_operator(const Run& reference, const Run& run, std::size_t op);
 

@@ -78,6 +78,10 @@ void init_record(nb::module_& m) {
       .def("count_of", &Recorder::count_of)
       .def("read_result", &Recorder::read_result)
       .def("add", &Recorder::add, nb::arg(), nb::arg(), nb::arg().none(), nb::arg().none())
+      .def("set_direct", &Recorder::set_direct, "one_operator"_a, "undispatched"_a, "modes"_a,
+           "level"_a, "parameter_type"_a)
+      .def("learn_call", &Recorder::learn_call, nb::arg(), nb::arg(), nb::arg().none())
+      .def("call_directly", &Recorder::call_directly)
       .def("enter", &Recorder::enter)
       .def("leave", &Recorder::leave)
       .def("returned", [](Recorder& recorder) { recorder.asks = false; })
@@ -134,6 +138,8 @@ void init_record(nb::module_& m) {
            [](const Recorder& r, int run) { return takes_from_outside(r.run_at(run)); })
       .def("same_numbers",
            [](const Recorder& r, int a, int b) { return same_numbers(r.run_at(a), r.run_at(b)); })
+      .def("visible_so_far", &Recorder::visible_so_far, "reference"_a,
+           "Whether some number of the run in progress is another one in the reference.")
       .def("source",
            [](const Recorder& r, int run, std::size_t op) {
              const Run& found = r.run_at(run);

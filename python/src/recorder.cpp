@@ -476,6 +476,7 @@ void Recorder::read_strides(const OpRecord& record, nb::handle args) {
 void Recorder::add(nb::handle func, nb::handle args, nb::handle kwargs, nb::handle result) {
   if (!run_) return;
   const Op& op = op_of(func);
+  last_op_ = nb::borrow(func);
   argument_values_.clear();
   argument_tensors_.clear();
   OpRecord record;
@@ -624,9 +625,16 @@ std::uint32_t Recorder::source() {
     }
     Py_DECREF(code);
     if (!place.library || (library_line == 0 && !place.ours)) {
-      const int line = PyFrame_GetLineNumber(frame);
-      auto [at, fresh] = place.lines.try_emplace(line, 0);
-      if (fresh) at->second = vocabulary_.intern(place.file + ":" + std::to_string(line));
+#if PY_VERSION_HEX >= 0x030B0000
+      const int at_code = PyFrame_GetLasti(frame);  // the line of which is looked for in a table
+#else
+      const int at_code = PyFrame_GetLineNumber(frame);
+#endif
+      auto [at, fresh] = place.lines.try_emplace(at_code, 0);
+      if (fresh) {
+        const std::string line = std::to_string(PyFrame_GetLineNumber(frame));
+        at->second = vocabulary_.intern(place.file + ":" + line);
+      }
       if (!place.library) {
         found = at->second;
         Py_DECREF(frame);

@@ -3,6 +3,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include <array>
 #include <map>
 #include <memory>
 #include <string>
@@ -50,6 +51,15 @@ class Recorder final : public CarrySink {
   // What the last operator read, as carriers in the same nest of lists.
   [[nodiscard]] nb::object read_result(nb::handle plain);
   void add(nb::handle func, nb::handle args, nb::handle kwargs, nb::handle result);
+  // Calls that are one operator (direct.cpp). `one_operator(op)`: it is never anything else;
+  // `undispatched()`: a guard under which the dispatch mode sees nothing; `modes()`, `level()`: how
+  // many dispatch modes there are, and whether this is within vmap.
+  void set_direct(nb::object one_operator, nb::object undispatched, nb::object modes,
+                  nb::object level, nb::object parameter_type);
+  // After a call that went through the dispatch mode: was it one operator?
+  void learn_call(nb::handle func, nb::handle args, nb::handle result);
+  // The result of a call that is known to be one, which is recorded; None: not known.
+  [[nodiscard]] nb::object call_directly(nb::handle func, nb::handle args);
   void enter(nb::handle module);
   void leave();
   int end(nb::list outputs);  // the run's number
@@ -66,6 +76,9 @@ class Recorder final : public CarrySink {
   CarryId dim(PyObject* tensor, Py_ssize_t axis) override;
 
   [[nodiscard]] std::string describe_current() const;
+  [[nodiscard]] bool visible_so_far(int reference) const {
+    return !run_ || !same_numbers_so_far(*run_, run_at(reference));
+  }
   [[nodiscard]] bool is_persistent(nb::handle tensor) const;
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
   [[nodiscard]] const Run& run_at(int index) const {
@@ -90,6 +103,17 @@ class Recorder final : public CarrySink {
     PyObject* weak = nullptr;
     RunValue value = kNoRunValue;
   };
+  using Signature = std::array<PyTypeObject*, 6>;  // of the arguments; null behind the last
+  struct DirectForm {
+    Signature signature{};
+    nb::object op;  // none: it is not one operator
+  };
+  struct Direct {
+    nb::object func;
+    std::vector<DirectForm> forms;
+  };
+  bool signature_of(PyObject* args, Signature& signature) const;
+  bool is_the_call(PyObject* args, PyObject* result) const;
   const Op& op_of(nb::handle func);
   void push(nb::handle object);
   RunValue value_of(PyObject* tensor);
@@ -122,7 +146,7 @@ class Recorder final : public CarrySink {
     bool library = false;
     bool ours = false;
     std::string file;
-    std::unordered_map<int, std::uint32_t> lines;
+    std::unordered_map<int, std::uint32_t> lines;  // by place in the code
   };
   std::unordered_map<PyObject*, CodePlace> code_;
 
@@ -147,6 +171,9 @@ class Recorder final : public CarrySink {
   nb::object call_args_, call_kwargs_;
   std::string_view call_name_;
   std::unordered_map<PyObject*, std::pair<nb::object, std::string>> function_names_;
+  nb::object one_operator_, undispatched_, modes_, level_, parameter_type_;
+  std::unordered_map<PyObject*, Direct> direct_;
+  nb::object last_op_;                               // whose operator was recorded last
   std::unordered_map<RunValue, nb::object> shapes_;  // torch.Size of carriers, by value
 };
 

@@ -7,6 +7,8 @@
 
 #include <optional>
 
+#include "fairlead/files/mapped_file.h"
+#include "fairlead/quant/gguf_header.h"
 #include "fairlead/quant/keep.h"
 
 namespace nb = nanobind;
@@ -87,6 +89,13 @@ void init_stored(nb::module_& m) {
           },
           nb::keep_alive<1, 2>(), "matrices"_a, "threads"_a,
           "matrices: a list of StoredMatrix, read as long as this is.");
+  m.def(
+      "check_gguf_header",
+      [](const std::string& path) {
+        const MappedFile file(path, "export", "Check that it can be read.");
+        quant::check_gguf_header(file.bytes(), path);
+      },
+      "path"_a, "Whether what the head of a GGUF file says of itself fits into the file.");
   m.def(
       "stored_formats",
       [] {

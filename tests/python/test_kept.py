@@ -2,6 +2,8 @@
 
 import collections
 import json
+import re
+import struct
 
 import checkpoints
 import numpy as np
@@ -11,8 +13,8 @@ import pytest
 import torch
 from fairlead.checkpoint.loaded import load_model
 from fairlead.checkpoint.source import find
-from safetensors.torch import load_file, save_file
-from transformers import LlamaConfig, LlamaForCausalLM
+from quantized_checkpoints import METHODS, folder_of
+from transformers import LlamaForCausalLM
 
 import fairlead
 from fairlead import _core
@@ -158,90 +160,7 @@ def test_what_cannot_be_kept_is_said_before_anything_is_written(wrong, tmp_path)
     assert not (tmp_path / "out").exists()
 
 
-# ---- folders: written here from the published layouts ----------------------------------------------------------
-
-
-def words(integers, axis, bits=4, order=range(32)):
-    """Along an axis, 32 / bits to a word, the first one lowest."""
-    count = 32 // bits
-    last = np.moveaxis(integers.astype(np.uint32), axis, -1)
-    integers = last.reshape(*last.shape[:-1], -1, count)
-    made = sum(integers[..., place] << np.uint32(bits * k) for k, place in enumerate(list(order)[:count]))
-    return torch.from_numpy(np.ascontiguousarray(np.moveaxis(made, -1, axis)).view(np.int32))
-
-
-def group_of(shape, group, draw, bits=4):
-    """Integers [rows, columns], zero points and scales [rows, groups], and what they stand for."""
-    rows, columns = shape
-    integers = draw.integers(0, 2**bits, shape)
-    zeros = draw.integers(1, 2**bits, (rows, columns // group))
-    scales = (draw.uniform(0.5, 1.5, zeros.shape) * 0.4 / 2**bits).astype(np.float16)
-    spread = [np.repeat(each, group, 1) for each in (zeros, scales.astype(np.float32))]
-    return integers, zeros, torch.from_numpy(scales), ((integers - spread[0]) * spread[1]).astype(np.float32)
-
-
-def gptq(shape, draw, bits=4, less=1):
-    q, z, s, w = group_of(shape, 32, draw, bits)
-    order = torch.arange(shape[1], dtype=torch.int32) // 32
-    made = {"qweight": words(q.T, 0, bits), "qzeros": words(z.T - less, 1, bits), "scales": s.T.contiguous()}
-    return made | {"g_idx": order}, w
-
-
-def awq(shape, draw):
-    q, z, s, w = group_of(shape, 64, draw)
-    places = (0, 2, 4, 6, 1, 3, 5, 7)
-    return {"qweight": words(q.T, 1, 4, places), "qzeros": words(z.T, 1, 4, places), "scales": s.T.contiguous()}, w
-
-
-def pack_quantized(shape, draw):
-    q, z, s, w = group_of(shape, 32, draw)
-    made = {"weight_packed": words(q, 1), "weight_scale": s, "weight_zero_point": words(z, 0)}
-    return made | {"weight_shape": torch.tensor(shape)}, w
-
-
-def int_quantized(shape, draw):
-    q = draw.integers(-128, 128, shape).astype(np.int8)
-    s = torch.from_numpy(draw.uniform(0.5, 1.5, (shape[0], 1)) * 0.002).to(torch.bfloat16)
-    return {"weight": torch.from_numpy(q), "weight_scale": s}, q.astype(np.float32) * s.float().numpy()
-
-
-def of_tensors(form, bits, group):
-    return {
-        "quant_method": "compressed-tensors", "format": form,
-        "config_groups": {"group_0": {"weights": {"num_bits": bits, "type": "int", "group_size": group}}},
-    }  # fmt: skip
-
-
-METHODS = {
-    "GPTQ 4 bits": (gptq, {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False}),
-    "GPTQ v2 8 bits": (
-        lambda shape, draw: gptq(shape, draw, 8, 0),
-        {"quant_method": "gptq", "bits": 8, "group_size": 32, "checkpoint_format": "gptq_v2"},
-    ),
-    "AWQ": (awq, {"quant_method": "awq", "bits": 4, "group_size": 64, "version": "gemm"}),
-    "compressed-tensors 4 bits": (pack_quantized, of_tensors("pack-quantized", 4, 32)),
-    "compressed-tensors int8": (int_quantized, of_tensors("int-quantized", 8, None)),
-}
-
-
-def folder_of(at, name, without=None, **changed):
-    """A tiny Llama with its linear layers stored so, and these as floats."""
-    make, settings = METHODS[name]
-    config = LlamaConfig(
-        vocab_size=128, hidden_size=64, intermediate_size=128, num_hidden_layers=1, num_attention_heads=4,
-        num_key_value_heads=2, bos_token_id=1, eos_token_id=2, pad_token_id=0,
-    )  # fmt: skip
-    checkpoints.saved(LlamaForCausalLM(config), at)
-    checkpoints.tokenizer(at)
-    held = load_file(at / "model.safetensors")
-    draw, floats = np.random.default_rng(0), {}
-    for key in [key for key in held if key.endswith("_proj.weight")]:
-        parts, floats[key] = make(tuple(held.pop(key).shape), draw)
-        held |= {f"{key.removesuffix('weight')}{part}": tensor for part, tensor in parts.items() if part != without}
-    save_file(held, at / "model.safetensors")
-    config = json.loads((at / "config.json").read_text())
-    (at / "config.json").write_text(json.dumps(config | {"quantization_config": settings | changed}))
-    return floats
+# ---- folders of other methods ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -268,6 +187,8 @@ FOLDERS = {
     "three bits": ({"bits": 3}, "3 bits, not 4 or 8"),
     "no scales": ({"without": "scales"}, "in .* as gptq stores it, got KeyError: 'scales'"),
     "a wrong group": ({"group_size": 16, "without": "g_idx"}, "bytes of scales for .*, got"),
+    "a group beyond 64 bits": ({"group_size": 2**70}, "as gptq stores it, got OverflowError"),
+    "a group of 0": ({"group_size": 0}, "as gptq stores it, got|Expected"),
     "a group that no block divides": (
         {"group_size": 8, "without": "g_idx"},
         "that a block of 16 to 256 columns divides",
@@ -282,6 +203,61 @@ def test_folders_that_cannot_be_kept_are_refused(wrong, tmp_path):
     with pytest.raises(fairlead.InvalidInput, match=words):
         kept(tmp_path / "folder", tmp_path)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("groups", [7, [1], None, "x", {}, {"group_0": 7}, {"group_0": {"weights": [4]}}])
+def test_settings_of_another_form_are_one_line(groups, run, tmp_path):
+    folder_of(tmp_path / "folder", "compressed-tensors 4 bits", config_groups=groups)
+    for more in ([], ["--weights", "keep"]):
+        code, _, err = run("export", tmp_path / "folder", tmp_path / "out", "--no-verify", "--quiet", *more)
+        assert code == 2
+        assert re.fullmatch(r"error: \[export\] Expected \S+ in '.*' as compressed-tensors stores it, got .*\n", err)
+    assert not (tmp_path / "out" / "model.onnx").exists()
+
+
+def gguf_head(*settings, tensors=b"", count=0, order="<"):
+    return b"GGUF" + struct.pack(f"{order}IQQ", 3, count, len(settings)) + b"".join(settings) + tensors
+
+
+def setting(kind, rest, order="<"):
+    return struct.pack(f"{order}Q", 1) + b"a" + struct.pack(f"{order}I", kind) + rest
+
+
+HEADS = {
+    "a list of 2 to the 62": (gguf_head(setting(9, struct.pack("<IQ", 4, 2**62))), "setting 0 beyond its end"),
+    "texts of 2 to the 62": (gguf_head(setting(9, struct.pack("<IQ", 8, 2**62))), "setting 0 beyond its end"),
+    "lists in lists": (gguf_head(setting(9, struct.pack("<IQ", 9, 1) * 50)), "setting 0 of lists in lists"),
+    "a list in the other order": (
+        gguf_head(setting(9, struct.pack(">IQ", 4, 2**62), ">"), order=">"), "setting 0 beyond its end"
+    ),
+    "a type that is none": (gguf_head(setting(99, b"")), "setting 0 of type 99"),
+    "a tensor of many axes": (
+        gguf_head(tensors=struct.pack("<Q", 1) + b"t" + struct.pack("<I", 1000), count=1), "tensor 0 of 1000 axes"
+    ),
+    "a tensor that is not there": (gguf_head(count=2**63), "tensor 0 beyond its end"),
+    "nothing": (b"GGUF", "a version beyond its end"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HEADS)
+def test_a_gguf_file_that_names_more_than_it_holds_is_refused(kind, run, tmp_path):
+    content, words = HEADS[kind]
+    (tmp_path / "x.gguf").write_bytes(content)
+    for more in ([], ["--weights", "keep"]):
+        code, _, err = run("export", tmp_path / "x.gguf", tmp_path / "out", *more)
+        assert code == 2
+        assert f"error: [export] Expected a GGUF file that holds what it names, got {words} in '" in err
+
+
+def test_an_index_that_names_a_link_to_itself_is_one_line(run, tmp_path):
+    source = checkpoints.llama(tmp_path / "source")
+    (source / "model.safetensors").rename(source / "a.safetensors")
+    (source / "b.safetensors").symlink_to("b.safetensors")
+    index = {"metadata": {}, "weight_map": {"a": "a.safetensors", "b": "b.safetensors"}}
+    (source / "model.safetensors.index.json").write_text(json.dumps(index))
+    code, _, err = run("export", source, tmp_path / "out", "--no-verify", "--quiet")
+    assert code == 2
+    assert re.fullmatch(r"error: \[export\] Expected weights in '.*', got OSError: .* Check that the .*\n", err)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,9 @@ def commands(name: str, path: Path, work: Path, every: bool) -> Iterator[list[st
     """Those that take such a file; with `every`, the others too."""
     kind = name.partition(":")[0]
     (work / "plain.py").write_text(PLAIN)
-    against = str(path) if kind in ("folder", "checkpoint", "safetensors", "gguf") else f"{work}/plain.py:make"
+    against = (
+        str(path) if kind in ("folder", "checkpoint", "safetensors", "gguf", "quantised") else f"{work}/plain.py:make"
+    )
     known = {
         "convert": [["convert", str(path), f"{work}/c.onnx"], ["convert", str(path), f"{work}/n.onnx", "--no-verify"]],
         "inspect": [["inspect", str(path)], ["inspect", str(path), "--json"]],
@@ -47,14 +49,16 @@ def commands(name: str, path: Path, work: Path, every: bool) -> Iterator[list[st
         "export": [["export", str(path), f"{work}/out", "--no-verify"]],
         "generate": [["generate", str(path), "the rain", "--max-new-tokens", "3", *more] for more in ([], ["--chat"])],
         "sweep": [["sweep", str(path), "-o", f"{work}/swept"]],
+        "keep": [["export", str(path), f"{work}/out", "--no-verify", "--weights", "keep"]],
+        "place": [["export", str(path), f"{work}/out", "--no-verify", "--place", "copy"]],
     }
     takes = {
         "pt2": ("convert",), "zip": ("convert",), "weights": ("convert",), "onnx": ("inspect", "report", "verify"),
         "folder": ("inspect", "report", "verify", "generate"), "checkpoint": ("export",), "safetensors": ("export",),
-        "gguf": ("export",), "list": ("sweep",),
+        "gguf": ("export", "keep"), "list": ("sweep",), "quantised": ("export", "keep"), "placed": ("export", "place"),
     }[kind]  # fmt: skip
     for command, lines in known.items():
-        if command in takes or (every and (command != "sweep" or path.is_file())):
+        if command in takes or (every and command not in ("keep", "place") and (command != "sweep" or path.is_file())):
             yield from lines
 
 
@@ -133,7 +137,9 @@ def left_behind(root: Path) -> str:
     """What lies where the command was to write, and should not: something half done, or a file in spite of an error."""
     made = [path for path in root.iterdir() if path.name not in ("given", "at", "plain.py")]
     failed = "error: [" in (root / "at" / "stderr").read_text(errors="replace")
-    wrong = [path.name for path in made if path.name.startswith(".") or (failed and path.suffix in (".onnx", ""))]
+    told = [path for path in made if path.is_dir() and os.listdir(path) == ["report.html"]]  # why it failed
+    spoilt = [path for path in made if failed and path.suffix in (".onnx", "") and path not in told]
+    wrong = [path.name for path in made if path.name.startswith(".") or path in spoilt]
     for path in made:
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     return f"left {', '.join(wrong)}" if wrong else ""
@@ -180,7 +186,8 @@ def main() -> int:
     parser.add_argument("--all", action="store_true", help="every command, also those that do not take such a file")
     parser.add_argument("--part", default="0/1")
     given = parser.parse_args()
-    import hostile_wholes  # noqa: F401
+    import hostile_wholes  # noqa: F401, I001  # the new ones last: parts stay what they were
+    import hostile_quantized  # noqa: F401
     from hostile_files import FILES
 
     warm_up()

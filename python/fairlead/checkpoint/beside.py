@@ -19,7 +19,7 @@ from fairlead.base.staged import staged_file
 from fairlead.base.units import size_text
 from fairlead.checkpoint.in_place import InPlace, free_memory
 from fairlead.checkpoint.loaded import Loaded
-from fairlead.checkpoint.source import Checkpoint
+from fairlead.checkpoint.source import Checkpoint, size_of
 from fairlead.checkpoint.source import weights as weight_files
 from fairlead.options import Options
 
@@ -36,7 +36,7 @@ def is_too_large(checkpoint: Checkpoint, formats: Any, layout: str, *others: Any
     files = weight_files(checkpoint.folder)
     if not all(file.endswith(".safetensors") for file in files):
         return False
-    return sum(os.path.getsize(file) for file in files) > free_memory()
+    return size_of(checkpoint, files) > free_memory()
 
 
 def check_placed(

@@ -18,7 +18,7 @@ from fairlead.checkpoint.in_place import InPlace
 from fairlead.checkpoint.merged_adapter import merged
 from fairlead.checkpoint.sample_inputs import Samples
 from fairlead.checkpoint.sentence_embedding import SentenceEmbedding, pooling_of
-from fairlead.checkpoint.source import Checkpoint, custom_code, one_line, quiet, reading, weights
+from fairlead.checkpoint.source import Checkpoint, custom_code, one_line, quiet, reading, size_of, weights
 from fairlead.checkpoint.stored import is_taken_apart, state_dict
 from fairlead.generation.export import plan_for
 from fairlead.generation.plan import PartPlan, Plan
@@ -161,11 +161,11 @@ def refuse_larger_than_files(checkpoint: Checkpoint, cls: Any) -> None:
     """What the files lack is made up by Transformers, however large: a file of a kilobyte may ask for all memory."""
     gguf = checkpoint.gguf_file
     files = [os.path.join(checkpoint.folder, gguf)] if gguf is not None else weights(checkpoint.folder)
-    held = sum(os.path.getsize(file) for file in files)
+    held = size_of(checkpoint, files)
     if held > SMALL_FILES:
         return
     try:
-        with torch.device("meta"):
+        with torch.device("meta"), quiet():
             asked = sum(p.numel() for p in cls(copy.deepcopy(checkpoint.config)).parameters())
     except Exception:  # not every class can be made without memory; then it says itself what is wrong
         return

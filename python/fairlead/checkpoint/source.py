@@ -16,11 +16,12 @@ import importlib.util
 import json
 import os
 import re
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from fairlead._core import FairleadError, InvalidInput
+from fairlead._core import FairleadError, InvalidInput, check_gguf_header
 
 FORMS = "a checkpoint folder, a .gguf file, package:NAME, MODULE:CLASS or SCRIPT.py:FUNCTION"
 
@@ -192,6 +193,7 @@ def gguf(source: str, path: str) -> Checkpoint:
                 f"[export] Expected the package {package} to read '{path}', got none. "
                 "Install it with pip install gguf accelerate: Transformers reads GGUF with both."
             )
+    check_gguf_header(path)
     folder, name = os.path.split(os.path.abspath(path))
     return Checkpoint(source, folder, name)
 
@@ -268,6 +270,14 @@ def problem(checkpoint: Checkpoint, what: str, error: Exception) -> InvalidInput
     )
 
 
+def size_of(checkpoint: Checkpoint, files: Iterable[str]) -> int:
+    """Bytes of files that it names."""
+    try:
+        return sum(os.path.getsize(file) for file in files)
+    except (OSError, ValueError) as error:
+        raise problem(checkpoint, "weights", error) from error
+
+
 def custom_code(checkpoint: Checkpoint) -> InvalidInput:
     return InvalidInput(
         f"[export] Expected a model of Transformers, got one with code of its own in '{checkpoint.folder}', which is "
@@ -282,14 +292,17 @@ def one_line(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Without the progress bars and remarks of Transformers: what matters of them is said in the report."""
+    """Without the progress bars and remarks of Transformers, and the warnings of those that it calls: what matters of
+    them is said in the report."""
     from transformers.utils import logging
 
     before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
     finally:
         logging.set_verbosity(before)
         if bars:

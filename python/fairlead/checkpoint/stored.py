@@ -12,9 +12,9 @@ from typing import Any
 
 import torch
 
-from fairlead._core import InvalidInput, StoredMatrix, StoredRows
+from fairlead._core import FairleadError, InvalidInput, StoredMatrix, StoredRows
 from fairlead.base.errors import reworded
-from fairlead.checkpoint.source import Checkpoint, reading, weights
+from fairlead.checkpoint.source import Checkpoint, one_line, reading, weights
 
 # Types of GGUF that hold numbers as they are.
 PLAIN = ("F16", "F32", "F64", "BF16", "I8", "I16", "I32", "I64")
@@ -118,10 +118,12 @@ def read(checkpoint: Checkpoint) -> tuple[list[StoredMatrix], Tensors]:
         tensors = {last: held.pop(name) for last, name in parts.items() if last != "bias"}
         try:
             found.append(made(checkpoint.folder, StoredMatrix.of_groups, module, *take(settings, tensors)))
-        except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+        except FairleadError:
+            raise
+        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError) as error:
             raise InvalidInput(
                 f"[export] Expected {module} in '{checkpoint.folder}' as {method} stores it, got "
-                f"{type(error).__name__}: {error}. Check that the files are complete."
+                f"{type(error).__name__}: {one_line(error)}. Check that the files are complete."
             ) from error
     return found, held
 

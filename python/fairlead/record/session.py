@@ -16,6 +16,7 @@ from fairlead import _core
 from fairlead.base.alone import changed, forget, pass_on
 from fairlead.patches.model_state import ModelState
 from fairlead.record.control_flow import register_rules
+from fairlead.record.direct import set_direct
 from fairlead.record.indexing import CANONICAL
 from fairlead.record.light import Light, device_of, needs_data, stays
 from fairlead.record.memos import Memos
@@ -137,14 +138,23 @@ class _Functions(TorchFunctionMode):
         session = self.session
         if session.muted:
             return func(*args, **kwargs) if kwargs else func(*args)
-        kept = _KEPT.get(func)
-        kept = kept.form(args) if kept is not None else None
+        if session.light is None and not kwargs:
+            out = session.call_directly(func, args)
+            if out is not None:
+                return out
+        whole = _KEPT.get(func)
+        kept = whole.form(args) if whole is not None else None
         if kept is None or torch._C._functorch.maybe_current_level() is not None:
             watched = _WATCHED.get(func)
             if watched is not None:
                 return watched(session, func, args, kwargs)
             session.core.note_call(func, args, kwargs)
-            return func(*args, **kwargs) if kwargs else func(*args)
+            if kwargs:
+                return func(*args, **kwargs)
+            out = func(*args)
+            if whole is None and session.light is None:
+                session.core.learn_call(func, args, out)
+            return out
         session.core.note_call(func, args, kwargs)
         if kept.check is not None:
             kept.check(*args, **(kwargs or {}))
@@ -253,7 +263,8 @@ class RecordingSession:
             _KEPT.update(_READS)
         register_rules(_Dispatch, LIBRARIES)
         self.core = _core.Recorder(torch.Tensor, torch.Size, DTYPES, define, snapshot, complex_number, list(LIBRARIES))
-        self.add = self.core.add
+        set_direct(self.core)
+        self.add, self.call_directly = self.core.add, self.core.call_directly
         self.core.set_modules([(module, name) for name, module in model.named_modules()])
         tensors = list(model.named_parameters()) + list(model.named_buffers())
         self.core.set_persistent([(name, tensor) for name, tensor in tensors])
@@ -421,7 +432,7 @@ class RecordingSession:
             visible = reference < 0 or not core.same_numbers(reference, run)
             return Outcome(run=run, outputs=outputs, visible=visible)
         except _core.Enough:
-            return Outcome(enough=True)
+            return Outcome(enough=True, visible=core.visible_so_far(reference))
         except _core.Parted as parted:
             op = parted.args[0]
             line = core.deciding_line(reference, -1, op)

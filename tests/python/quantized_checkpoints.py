@@ -1,0 +1,92 @@
+"""Folders with weights of GPTQ, AWQ and compressed-tensors, written here from the published layouts."""
+
+import json
+
+import checkpoints
+import numpy as np
+import torch
+from safetensors.torch import load_file, save_file
+from transformers import LlamaConfig, LlamaForCausalLM
+
+
+def words(integers, axis, bits=4, order=range(32)):
+    """Along an axis, 32 / bits to a word, the first one lowest."""
+    count = 32 // bits
+    last = np.moveaxis(integers.astype(np.uint32), axis, -1)
+    integers = last.reshape(*last.shape[:-1], -1, count)
+    made = sum(integers[..., place] << np.uint32(bits * k) for k, place in enumerate(list(order)[:count]))
+    return torch.from_numpy(np.ascontiguousarray(np.moveaxis(made, -1, axis)).view(np.int32))
+
+
+def group_of(shape, group, draw, bits=4):
+    """Integers [rows, columns], zero points and scales [rows, groups], and what they stand for."""
+    rows, columns = shape
+    integers = draw.integers(0, 2**bits, shape)
+    zeros = draw.integers(1, 2**bits, (rows, columns // group))
+    scales = (draw.uniform(0.5, 1.5, zeros.shape) * 0.4 / 2**bits).astype(np.float16)
+    spread = [np.repeat(each, group, 1) for each in (zeros, scales.astype(np.float32))]
+    return integers, zeros, torch.from_numpy(scales), ((integers - spread[0]) * spread[1]).astype(np.float32)
+
+
+def gptq(shape, draw, bits=4, less=1):
+    q, z, s, w = group_of(shape, 32, draw, bits)
+    order = torch.arange(shape[1], dtype=torch.int32) // 32
+    made = {"qweight": words(q.T, 0, bits), "qzeros": words(z.T - less, 1, bits), "scales": s.T.contiguous()}
+    return made | {"g_idx": order}, w
+
+
+def awq(shape, draw):
+    q, z, s, w = group_of(shape, 64, draw)
+    places = (0, 2, 4, 6, 1, 3, 5, 7)
+    return {"qweight": words(q.T, 1, 4, places), "qzeros": words(z.T, 1, 4, places), "scales": s.T.contiguous()}, w
+
+
+def pack_quantized(shape, draw):
+    q, z, s, w = group_of(shape, 32, draw)
+    made = {"weight_packed": words(q, 1), "weight_scale": s, "weight_zero_point": words(z, 0)}
+    return made | {"weight_shape": torch.tensor(shape)}, w
+
+
+def int_quantized(shape, draw):
+    q = draw.integers(-128, 128, shape).astype(np.int8)
+    s = torch.from_numpy(draw.uniform(0.5, 1.5, (shape[0], 1)) * 0.002).to(torch.bfloat16)
+    return {"weight": torch.from_numpy(q), "weight_scale": s}, q.astype(np.float32) * s.float().numpy()
+
+
+def of_tensors(form, bits, group):
+    return {
+        "quant_method": "compressed-tensors", "format": form,
+        "config_groups": {"group_0": {"weights": {"num_bits": bits, "type": "int", "group_size": group}}},
+    }  # fmt: skip
+
+
+METHODS = {
+    "GPTQ 4 bits": (gptq, {"quant_method": "gptq", "bits": 4, "group_size": 32, "desc_act": False}),
+    "GPTQ v2 8 bits": (
+        lambda shape, draw: gptq(shape, draw, 8, 0),
+        {"quant_method": "gptq", "bits": 8, "group_size": 32, "checkpoint_format": "gptq_v2"},
+    ),
+    "AWQ": (awq, {"quant_method": "awq", "bits": 4, "group_size": 64, "version": "gemm"}),
+    "compressed-tensors 4 bits": (pack_quantized, of_tensors("pack-quantized", 4, 32)),
+    "compressed-tensors int8": (int_quantized, of_tensors("int-quantized", 8, None)),
+}
+
+
+def folder_of(at, name, without=None, **changed):
+    """A tiny Llama with its linear layers stored so, and these as floats."""
+    make, settings = METHODS[name]
+    config = LlamaConfig(
+        vocab_size=128, hidden_size=64, intermediate_size=128, num_hidden_layers=1, num_attention_heads=4,
+        num_key_value_heads=2, bos_token_id=1, eos_token_id=2, pad_token_id=0,
+    )  # fmt: skip
+    checkpoints.saved(LlamaForCausalLM(config), at)
+    checkpoints.tokenizer(at)
+    held = load_file(at / "model.safetensors")
+    draw, floats = np.random.default_rng(0), {}
+    for key in [key for key in held if key.endswith("_proj.weight")]:
+        parts, floats[key] = make(tuple(held.pop(key).shape), draw)
+        held |= {f"{key.removesuffix('weight')}{part}": tensor for part, tensor in parts.items() if part != without}
+    save_file(held, at / "model.safetensors")
+    config = json.loads((at / "config.json").read_text())
+    (at / "config.json").write_text(json.dumps(config | {"quantization_config": settings | changed}))
+    return floats
