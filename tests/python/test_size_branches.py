@@ -360,7 +360,7 @@ class ByRemainder(torch.nn.Module):
         return [torch.cos, torch.sin, torch.tanh][self.of(*x.shape)](x)
 
 
-EVERY = list(range(1, 40)) + [100, 101, 255, 256, 1024, 1025]
+EVERY = [*range(1, 40), 100, 101, 255, 256, 1024, 1025]
 
 
 @pytest.mark.parametrize("length", [6, 7, 8, 12])

@@ -288,7 +288,8 @@ class Verification:
 
 LOOKS: dict[str, Callable[[Verification, Setting, str], Any]] = {
     "operators": Verification.operators, "rounded": Verification.rounded, "nudged": Verification.nudged,
-    "tied": Verification.tied, "repeated": Verification.repeated, "outside": Verification.outside, "state": Verification.remembers,
+    "tied": Verification.tied, "repeated": Verification.repeated, "outside": Verification.outside,
+    "state": Verification.remembers,
 }  # fmt: skip
 
 
