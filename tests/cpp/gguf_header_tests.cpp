@@ -19,8 +19,10 @@ struct Bytes {
 
   template <typename T>
   Bytes& add(T value) {
-    const auto* raw = reinterpret_cast<const std::byte*>(&value);
-    all.insert(all.end(), raw, raw + sizeof(T));
+    // Grown before it is written: GCC 12 warns of insert() here, which it takes for an overflow.
+    const std::size_t at = all.size();
+    all.resize(at + sizeof(T));
+    std::memcpy(all.data() + at, &value, sizeof(T));
     return *this;
   }
   Bytes& text(const std::string& words) {
