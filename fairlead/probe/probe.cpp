@@ -25,6 +25,8 @@ Task<ProbeResult> Prober::run() {
   constexpr std::size_t kLong = 20'000;
   example_ = example.seconds;
   long_ = example.operators >= kLong;
+  constexpr std::size_t kShort = 12;
+  short_ = example.operators <= kShort;
   first_ = reference_ = example.run;
   keep(base_, example.run);
   exploring_ =
@@ -172,11 +174,13 @@ Task<TrialResult> Prober::attempt(const Sizes& sizes, int reference, bool brief)
 // A run parted at these sizes: whether a group has others at which the questions that the model
 // asks about sizes would have the answers they have at the base (every second size, every seventh).
 // Then they are those: further from the base if there are, and sizes that nothing else has had.
-// Where no other has the same answers, the program ends there.
+// Where no other has the same answers, the program ends there. Only of a short program, which may
+// stand twice in a file: a longer one that leaves out what would do nothing (padding to a multiple)
+// is one program from another example on.
 Task<bool> Prober::foresees(Sizes& sizes, const Group& group) {
   constexpr std::int64_t kFurthest = 64;
   const std::int64_t size = size_in(sizes, group);
-  if (foresight_ == nullptr || group.unit > 1 || size == group.base) co_return false;
+  if (foresight_ == nullptr || !short_ || group.unit > 1 || size == group.base) co_return false;
   const std::int64_t way = size > group.base ? 1 : -1;
   std::set<std::int64_t> beside;  // what other groups have there
   for (const Group& other : groups_) {

@@ -172,6 +172,7 @@ class Prober {
   bool exploring_ = false;
   double spent_ = 0;    // seconds, on trials
   double example_ = 0;  // on that of the example
+  bool short_ = false;  // the example's run is: its program may stand twice
   bool long_ = false;   // the example's run is: whole runs are saved where others tell the same
   Answers answers_;
 };

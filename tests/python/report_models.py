@@ -65,6 +65,19 @@ class Router(torch.nn.Module):
         return hidden * scale
 
 
+class UntoldRouter(Router):
+    """The same by a number that Python keeps no memory of: nothing says at which sizes it branches."""
+
+    def forward(self, tokens, scale):
+        hidden = self.norm(tokens)
+        if len("#" * tokens.shape[0]) > 5:
+            # Many rows are worth the larger path.
+            hidden = self.large(hidden)
+        else:
+            hidden = torch.tanh(self.small(hidden))
+        return hidden * scale
+
+
 class Rows(torch.nn.Module):
     """A loop over rows whose steps are not alike: another program for each number of them."""
 
@@ -132,7 +145,7 @@ def failure(kind: str, path):
     tokens = torch.linspace(-1, 1, 24).reshape(3, 8)
     scale = torch.tensor(2.0)
     cases = {
-        "diverged": (Router(), (tokens, scale), {"dynamic_shapes": {"tokens": {0: "rows"}, "scale": None}}),
+        "diverged": (UntoldRouter(), (tokens, scale), {"dynamic_shapes": {"tokens": {0: "rows"}, "scale": None}}),
         "strict": (Reads(), (x,), {"strict": True}),
         "unsolved": (Unexplained(), (x,), {"dynamic_shapes": {"x": {0: "n"}}}),
         "missing": (Missing(), (x,), {}),

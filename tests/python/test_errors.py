@@ -95,14 +95,26 @@ def test_a_loop_of_unlike_steps_fixes_the_dimension_and_the_contract_quotes_the_
     assert f"axis 0 of x = 3: {fixed['reason']}" in str(result.contract)
 
 
+def untold_branch(x):
+    if len("#" * x.shape[0]) > 4:  # a number that Python keeps no memory of
+        return x * 2
+    return x + 1
+
+
+def test_a_branch_on_a_size_that_was_asked_to_vary_holds_both(tmp_path):
+    shapes = {"x": {0: "n"}}
+    result = fairlead.export(Fn(branch_on_size), (X,), tmp_path / "model.onnx", dynamic_shapes=shapes)
+    assert "at n = 5 and more the model executes another program" in str(result.contract)
+
+
 def test_a_branch_on_a_size_that_was_asked_to_vary_is_an_error_with_both_lines(tmp_path):
-    text = refusal(fairlead.Diverged, Fn(branch_on_size), (X,), tmp_path, dynamic_shapes={"x": {0: "n"}})
+    text = refusal(fairlead.Diverged, Fn(untold_branch), (X,), tmp_path, dynamic_shapes={"x": {0: "n"}})
     assert text == (
         "[export] Expected axis 0 of x to be dynamic as dynamic_shapes asks, but at other sizes than 3 the "
         ""
         "model gives: "
-        f"the model executes aten.mul.Tensor at {line_of(branch_on_size, 'x * 2')} "
-        f"where it executed aten.add.Tensor at {line_of(branch_on_size, 'x + 1')}. "
+        f"the model executes aten.mul.Tensor at {line_of(untold_branch, 'x * 2')} "
+        f"where it executed aten.add.Tensor at {line_of(untold_branch, 'x + 1')}. "
         "Mark it static, or change the model there."
     )
 

@@ -65,7 +65,7 @@ def first_differing(held: Any, tensors: list[torch.Tensor], input_names: list[st
 def made_by_eager(session: RecordingSession, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[Key, Made]]:
     rows: list[tuple[Key, Made]] = []
     left = MOST_BYTES
-    add = session.add
+    add, call_directly = session.add, session.call_directly
 
     def keep(func: Any, given: tuple[Any, ...], named: dict[str, Any] | None, out: Any) -> None:
         nonlocal left
@@ -79,11 +79,12 @@ def made_by_eager(session: RecordingSession, args: tuple[Any, ...], kwargs: dict
         rows.append(((functional or name, text.removeprefix(name)), Made(text, snapshot(tensor)[0])))
 
     session.add = keep
+    session.call_directly = lambda func, given: None  # such a call is not seen by `keep`
     try:
         with session:
             session.run(args, kwargs)
     finally:
-        session.add = add
+        session.add, session.call_directly = add, call_directly
     return rows
 
 
