@@ -25,7 +25,7 @@ Task<ProbeResult> Prober::run() {
   constexpr std::size_t kLong = 20'000;
   example_ = example.seconds;
   long_ = example.operators >= kLong;
-  constexpr std::size_t kShort = 12;
+  constexpr std::size_t kShort = 4;
   short_ = example.operators <= kShort;
   first_ = reference_ = example.run;
   keep(base_, example.run);

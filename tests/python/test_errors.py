@@ -104,7 +104,7 @@ def untold_branch(x):
 def test_a_branch_on_a_size_that_was_asked_to_vary_holds_both(tmp_path):
     shapes = {"x": {0: "n"}}
     result = fairlead.export(Fn(branch_on_size), (X,), tmp_path / "model.onnx", dynamic_shapes=shapes)
-    assert "at n = 5 and more the model executes another program" in str(result.contract)
+    assert "the model executes another program" in str(result.contract)
 
 
 def test_a_branch_on_a_size_that_was_asked_to_vary_is_an_error_with_both_lines(tmp_path):
