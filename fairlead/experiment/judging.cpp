@@ -63,6 +63,11 @@ bool moves_as_far(const Checked& checked, const Looked& looked) {
   return looked.known && checked.abs <= kSample * looked.moved;
 }
 
+// The same of each element that differs.
+bool moves_each(const Looked& looked) {
+  return looked.known && looked.moved > 0 && looked.ratio <= kSample;
+}
+
 Evidence difference_of(const Checked& checked, Why why) {
   Evidence evidence;
   evidence.why = why;
@@ -166,7 +171,8 @@ Task<Judged> Judge::compared(Check check) {
 Task<bool> Judge::moves_too(Judged& judged, Look::What what, Why why) {
   const Checked& checked = judged.checked;
   const Looked looked = co_await look(what, judged.check, checked.output);
-  if (!moves_as_far(checked, looked)) co_return false;
+  const bool moves = what == Look::What::kTied ? moves_each(looked) : moves_as_far(checked, looked);
+  if (!moves) co_return false;
   Evidence evidence = difference_of(checked, why);
   evidence.moves = looked.moved;
   add(judged, std::move(evidence));
@@ -206,15 +212,11 @@ Task<void> Judge::try_example_integers(Judged& judged) {
 }
 
 // 3. Each element for itself: a file that is wrong differs where eager stays as it is, too.
-Task<bool> Judge::is_tied(const Judged& judged) {
+Task<bool> Judge::is_tied(Judged& judged) {
   const Checked& checked = judged.checked;
   if (!is_measured(checked) || checked.not_finite || checked.told) co_return false;
-  const Looked looked = co_await look(Look::What::kTied, judged.check, checked.output);
-  if (!looked.known || !(looked.moved > 0 && looked.ratio <= kSample)) co_return false;
-  Evidence evidence = difference_of(checked, Why::kJumps);
-  evidence.moves = looked.moved;
-  add(judged, std::move(evidence));
-  co_return true;
+  const bool moves = co_await moves_too(judged, Look::What::kTied, Why::kJumps);
+  co_return moves;
 }
 
 // 3. Whether values, not sizes, lead elsewhere in a package's code: with the example's, the same

@@ -84,7 +84,7 @@ class Judge {
   Task<bool> moves_too(Judged& judged, Look::What what, Why why);
   Task<bool> rounds_alike(Judged& judged);
   Task<void> try_example_integers(Judged& judged);
-  Task<bool> is_tied(const Judged& judged);
+  Task<bool> is_tied(Judged& judged);
   Task<bool> goes_by_values(Judged& judged);
   Task<bool> is_excused(Judged& judged);
   Task<bool> is_of_tracing(const Judged& judged);

@@ -240,7 +240,7 @@ Expr ProgramBuilder::of_some(const std::vector<Expr>& by_run, const Fits& fits) 
   const auto is_number = [](Expr e) { return is_const(e) || e->kind == ExprKind::kReal; };
   Expr found = nullptr;
   std::size_t symbols = 0;
-  for (const Expr e : std::set<Expr>(by_run.begin(), by_run.end())) {
+  for (const Expr e : by_run) {  // in the order of the runs: the first of several
     const std::size_t over = is_number(e) ? 0 : pool().symbols_of(e).size();
     if (over <= symbols || !fits(e)) continue;
     found = e;
