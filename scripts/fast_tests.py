@@ -36,6 +36,7 @@ FAST = {
     "report": ["test_report.py::test_a_result_gives_a_page_with_everything_in_it"],
     "quantize": ["test_quantize.py::test_a_portable_file_has_standard_operators"],
     "options": ["test_bad_requests.py::test_options_that_cannot_be_used"],
+    "elsewhere": ["test_elsewhere.py::test_what_has_no_values_is_an_error"],
     "adapters": ["test_lora.py::test_layers_are_found_by_structure"],
     "experiment": [
         "test_errors.py::test_a_branch_on_a_size_that_was_asked_to_vary_is_an_error_with_both_lines",

@@ -120,7 +120,9 @@ Request parse(const std::vector<std::string_view>& words) {
 void convert(const Request& request) {
   fairlead::pt2::Imported imported = fairlead::pt2::read_pt2(request.program);
   fairlead::Graph& graph = imported.program.graph;
-  fairlead::run_passes(graph, fairlead::Target{});
+  fairlead::Target target;
+  target.opset = request.opset;
+  fairlead::run_passes(graph, target);
   if (request.text) {
     std::fputs(to_text(graph).c_str(), stdout);
     return;

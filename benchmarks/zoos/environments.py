@@ -31,6 +31,8 @@ PACKAGES = {
              "kiwisolver", "contourpy", "pyparsing", "fonttools", "seaborn", "torchvision"],
     "forecasting": ["neuralforecast", "coreforecast", "utilsforecast", "pytorch_lightning", "lightning_utilities",
                     "torchmetrics", "pytz", "pyarrow"],
+    # Exporters of others, for benchmarks/run.py and families.py.
+    "peers": ["mobius-onnx", "onnxscript", "onnx-shape-inference", "onnx_ir", "ml_dtypes", "requests", "sentencepiece"],
 }  # fmt: skip
 PINS = {"torchvision": "0.28"}  # what goes with torch 2.13
 

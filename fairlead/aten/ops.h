@@ -692,12 +692,13 @@ enum class Op : std::uint16_t {
   onnxruntime_bias_gelu = 901,
   onnxruntime_fast_gelu = 902,
   onnxruntime_group_query_attention = 903,
-  onnxruntime_multi_head_attention = 904,
-  onnxruntime_quick_gelu = 905,
-  onnxruntime_rms_norm = 906,
-  onnxruntime_rotary_embedding = 907,
-  onnxruntime_skip_layer_norm = 908,
+  onnxruntime_moe = 904,
+  onnxruntime_multi_head_attention = 905,
+  onnxruntime_quick_gelu = 906,
+  onnxruntime_rms_norm = 907,
+  onnxruntime_rotary_embedding = 908,
   onnxruntime_skip_rms_norm = 909,
+  onnxruntime_sum = 910,
 };
 // clang-format on
 

@@ -35,12 +35,13 @@ constexpr OwnOperator kRows[] = {
     {"onnxruntime.bias_gelu"},
     {"onnxruntime.fast_gelu"},
     {"onnxruntime.group_query_attention"},
+    {"onnxruntime.moe"},
     {"onnxruntime.multi_head_attention"},
     {"onnxruntime.quick_gelu"},
     {"onnxruntime.rms_norm"},
     {"onnxruntime.rotary_embedding"},
-    {"onnxruntime.skip_layer_norm"},
     {"onnxruntime.skip_rms_norm"},
+    {"onnxruntime.sum"},
 };
 // clang-format on
 

@@ -171,6 +171,7 @@ class Lab {
   Task<ProbeResult> probe(Row& row);
   [[nodiscard]] bool went_too_far(const Row& row);
   void limit_sizes(Row& row);
+  void note_refused_below(Row& row);
   Task<void> build(Row& row);
   Task<Built> build_of(Row& row, const Runs& runs, bool kept);
   Task<Runs> runs(Row& row);

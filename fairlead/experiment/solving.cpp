@@ -52,6 +52,7 @@ Task<void> Lab::solve_or_throw(Row& row) {
       if (!again && !went_too_far(row)) break;
     }
     limit_sizes(row);
+    note_refused_below(row);
   }
   stage_ = Stage::kProbe;
   co_await branch_above(row);
@@ -122,6 +123,18 @@ Task<ProbeResult> Lab::probe(Row& row) {
   };
   ProbeResult found = co_await probing(asked, trial, &foresight);
   co_return found;
+}
+
+// What the model raised below the sizes that ran is a bound of the contract.
+void Lab::note_refused_below(Row& row) {
+  for (std::size_t k = 0; k < row.probed->symbols.size(); ++k) {
+    const ProbedSymbol& symbol = row.probed->symbols[k];
+    if (symbol.below.empty()) continue;
+    Evidence why;
+    why.why = Why::kRefused;
+    why.text = symbol.below;
+    (void)raise_minimum(row, k, symbol.min, why, false);
+  }
 }
 
 // Whether sizes beyond the user's largest were tried: then they are bounds, and not tried again.

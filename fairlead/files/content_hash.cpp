@@ -80,11 +80,10 @@ std::uint64_t ContentHash::value() const {
   return hash ^ (hash >> 32);
 }
 
-std::string ContentHash::hex() const {
+std::string hash_text(std::uint64_t hash) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text(16, '0');
-  std::uint64_t rest = value();
-  for (std::size_t k = text.size(); k-- > 0; rest >>= 4) text[k] = kDigits[rest & 15];
+  for (std::size_t k = text.size(); k-- > 0; hash >>= 4) text[k] = kDigits[hash & 15];
   return text;
 }
 

@@ -9,13 +9,15 @@
 
 namespace fairlead {
 
+[[nodiscard]] std::string hash_text(std::uint64_t hash);  // 16 digits
+
 // XXH64 with seed 0: several GB a second, so that it costs nothing beside the disk. It tells
 // contents apart; it does not withstand somebody who looks for two with one hash.
 class ContentHash {
  public:
   void update(std::span<const std::byte> bytes);
   [[nodiscard]] std::uint64_t value() const;
-  [[nodiscard]] std::string hex() const;  // 16 digits
+  [[nodiscard]] std::string hex() const { return hash_text(value()); }
 
  private:
   static constexpr std::size_t kStripe = 32;

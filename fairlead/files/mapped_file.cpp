@@ -38,13 +38,22 @@ MappedFile::MappedFile(const std::string& path, const std::string& function,
       problem = reason(errno);
     } else {
       data_ = static_cast<const std::byte*>(at);
+      guard_ = MappingGuard(at, size_);
     }
   }
   ::close(file);
   if (!problem.empty()) fail(problem);
 }
 
+void MappedFile::forget(std::size_t bytes) const {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  if (data_ != nullptr && bytes >= page) {
+    ::madvise(const_cast<std::byte*>(data_), bytes / page * page, MADV_DONTNEED);
+  }
+}
+
 MappedFile::~MappedFile() {
+  guard_ = {};
   if (data_ != nullptr) ::munmap(const_cast<std::byte*>(data_), size_);
 }
 

@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include "fairlead/files/mapping_guard.h"
+
 namespace fairlead {
 
 class MappedFile {
@@ -17,10 +19,13 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   [[nodiscard]] std::span<const std::byte> bytes() const { return {data_, size_}; }
+  // What was looked at of the first bytes need not stay in memory.
+  void forget(std::size_t bytes) const;
 
  private:
   const std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  MappingGuard guard_;
 };
 
 }  // namespace fairlead

@@ -12,6 +12,7 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/files/content_hash.h"
+#include "fairlead/files/write_behind.h"
 
 namespace fairlead {
 namespace {
@@ -62,13 +63,25 @@ OutputFile::OutputFile(const std::string& path, std::string shown_as, Mode mode,
 }
 
 OutputFile::~OutputFile() {
+  behind_.reset();  // before what it writes to is closed
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 std::int64_t OutputFile::position() const { return flushed_ + static_cast<std::int64_t>(used_); }
 
+void OutputFile::write_behind() {
+  FAIRLEAD_CHECK(position() == 0, "a file of " + std::to_string(position()) + " bytes");
+  buffer_ = {};
+  behind_ = std::make_unique<WriteBehind>(descriptor_, hash_);
+}
+
 void OutputFile::write(std::span<const std::byte> bytes) {
   if (bytes.empty()) return;
+  if (behind_) {
+    if (!behind_->write(bytes)) fail_write(shown_as_, behind_->error(), function_);
+    flushed_ += static_cast<std::int64_t>(bytes.size());
+    return;
+  }
   if (bytes.size() >= kDirectBytes) {
     flush();
     write_out(bytes.data(), bytes.size());
@@ -87,6 +100,12 @@ void OutputFile::pad_to(std::int64_t offset) {
 }
 
 std::byte* OutputFile::claim(std::size_t size) {
+  if (behind_) {
+    std::byte* const place = behind_->claim(size);
+    if (place == nullptr) fail_write(shown_as_, behind_->error(), function_);
+    flushed_ += static_cast<std::int64_t>(size);
+    return place;
+  }
   if (size > buffer_.size() - used_) flush();
   if (size > buffer_.size()) buffer_.resize(size);
   std::byte* const place = buffer_.data() + used_;
@@ -95,6 +114,10 @@ std::byte* OutputFile::claim(std::size_t size) {
 }
 
 void OutputFile::close() {
+  if (behind_) {
+    if (!behind_->finish()) fail_write(shown_as_, behind_->error(), function_);
+    behind_.reset();
+  }
   flush();
   // close releases the descriptor even where it reports an error.
   if (::close(std::exchange(descriptor_, -1)) != 0 && errno != EINTR)

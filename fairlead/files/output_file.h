@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -10,6 +11,7 @@
 namespace fairlead {
 
 class ContentHash;
+class WriteBehind;
 
 // Throws Error(kIo) "[FUNCTION] Could not write 'PATH': reason. advice." for a system error number.
 [[noreturn]] void fail_write(const std::string& path, int error_number,
@@ -37,6 +39,9 @@ class OutputFile {
   [[nodiscard]] std::int64_t position() const;
   // Told every byte that is written from now on; whole after close.
   void hash_into(ContentHash* hash) { hash_ = hash; }
+  // A large file, of which nothing is written yet: another thread writes while the next bytes are
+  // made, past the page cache (write_behind.h).
+  void write_behind();
   void close();  // a full network disk may say so only here
 
  private:
@@ -50,6 +55,7 @@ class OutputFile {
   std::int64_t flushed_ = 0;
   std::size_t used_ = 0;
   std::vector<std::byte> buffer_;
+  std::unique_ptr<WriteBehind> behind_;
 };
 
 }  // namespace fairlead

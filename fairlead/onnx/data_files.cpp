@@ -19,6 +19,7 @@
 #include "fairlead/files/staging.h"
 #include "fairlead/files/sync.h"
 #include "fairlead/onnx/reader.h"
+#include "fairlead/weights/weight_folder.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -119,13 +120,31 @@ bool is_data_name(const std::string& name, const std::string& model) {
 std::optional<std::set<std::string>> data_named_by(const std::string& path) {
   std::set<std::string> names;
   try {
-    for (const InitializerSummary& row : read_model_summary(path).initializers) {
+    visit_initializers(path, [&](const InitializerSummary& row) {
       if (row.external && row.location.find('/') == std::string::npos) names.insert(row.location);
-    }
+    });
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kIo) return std::nullopt;
   }
   return names;
+}
+
+std::int64_t check_data(const std::string& path) {
+  std::int64_t bytes = 0;
+  const std::optional<std::set<std::string>> names = data_named_by(path);
+  for (const std::string& name : names.value_or(std::set<std::string>())) {
+    if (!is_data_name(name)) continue;
+    const WeightFile file((fs::path(path).parent_path() / name).string());
+    const auto size = static_cast<std::int64_t>(file.bytes().size());
+    const std::string got = hash_text(file.hash(0, size));
+    if (!name.ends_with("." + got + std::string(kEnding))) {
+      throw Error(ErrorCode::kIo, "[export] Expected the bytes that were written to '" + name +
+                                      "', got others (hash " + got +
+                                      "). Export again, and check the disk.");
+    }
+    bytes += size;
+  }
+  return bytes;
 }
 
 void commit_model(Staging& staging, const std::string& data) {

@@ -27,6 +27,9 @@ namespace fairlead::onnx {
 // The files beside a model that it refers to: none where the file is not a model, nothing where it
 // cannot be read.
 [[nodiscard]] std::optional<std::set<std::string>> data_named_by(const std::string& path);
+// Reads the data beside a model of Fairlead's whose name is the hash of its content; its bytes.
+// Throws Error(kIo) where a file has another hash.
+std::int64_t check_data(const std::string& path);
 
 // A staged model, path(), and its staged data get their final names. Afterwards data of this name
 // that no model refers to is removed: at once where it never belonged to one, and half a second

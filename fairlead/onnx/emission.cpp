@@ -66,6 +66,20 @@ void append_attribute(std::string& key, const Attribute& a) {
   key += '\x1f';
 }
 
+// What a node computes, by which equal ones are found.
+std::string key_of(const Node& node, const std::vector<Dtype>& dtypes) {
+  std::string key = node.op;
+  key += '\x1f';
+  key += node.domain;
+  key += '\x1f';
+  for (const TensorId id : node.inputs) append(key, id);
+  key += '\x1f';
+  for (const Attribute& a : node.attributes) append_attribute(key, a);
+  append(key, dtypes.size());
+  for (const Dtype d : dtypes) append(key, d);
+  return key;
+}
+
 }  // namespace
 
 Attribute attr(std::string_view name, std::int64_t value) { return {std::string(name), value}; }
@@ -98,16 +112,20 @@ std::string Emission::scope() const {
   return text;
 }
 
+std::uint64_t Emission::name_hash(std::string_view name) {
+  return std::hash<std::string_view>()(name);
+}
+
 std::string Emission::unique(std::string name) {
-  const int count = names_[name]++;
-  if (count == 0) return name;
-  std::string numbered;
-  int k = count;
+  const std::uint64_t hash = name_hash(name);
+  if (names_.insert(hash).second) return name;
+  int& number = numbers_[hash];
+  const std::size_t length = name.size();
   do {
-    numbered = name + "_" + std::to_string(k++);
-  } while (names_.contains(numbered));
-  names_[numbered] = 1;
-  return numbered;
+    name.resize(length);
+    name += "_" + std::to_string(++number);
+  } while (!names_.insert(name_hash(name)).second);
+  return name;
 }
 
 TensorId Emission::new_tensor(Dtype dtype, std::string name) {
@@ -117,39 +135,41 @@ TensorId Emission::new_tensor(Dtype dtype, std::string name) {
 
 Inputs Emission::emit(std::string_view type, const Inputs& inputs, const std::vector<Dtype>& dtypes,
                       Attributes attributes, std::string_view domain, bool shared) {
-  std::string key(type);
-  if (!shared) append(key, model_.graph.nodes.size());
-  key += '\x1f';
-  key += domain;
-  key += '\x1f';
-  for (const Val v : inputs) append(key, v.id);
-  key += '\x1f';
-  for (const Attribute& a : attributes) append_attribute(key, a);
-  append(key, dtypes.size());
-  for (const Dtype d : dtypes) append(key, d);
-  auto [it, inserted] = emitted_.try_emplace(std::move(key));
-  if (inserted) {
-    Node node;
-    node.op = type;
-    node.domain = domain;
-    node.name = unique(scope() + std::string(type));
-    for (const Val v : inputs) node.inputs.push_back(v.id);
-    while (!node.inputs.empty() && node.inputs.back() == kAbsent) node.inputs.pop_back();
-    for (std::size_t k = 0; k < dtypes.size(); ++k) {
-      node.outputs.push_back(new_tensor(dtypes[k], node.name + "_output_" + std::to_string(k)));
+  Node node;
+  node.op = type;
+  node.domain = domain;
+  node.inputs.reserve(inputs.size());
+  for (const Val v : inputs) node.inputs.push_back(v.id);
+  while (!node.inputs.empty() && node.inputs.back() == kAbsent) node.inputs.pop_back();
+  node.attributes = std::move(attributes);
+  const auto results = [](const Node& made) {
+    Inputs found;
+    for (const TensorId id : made.outputs) found.push_back({id});
+    return found;
+  };
+  if (shared) {
+    const std::string key = key_of(node, dtypes);
+    const std::uint64_t hash = std::hash<std::string>()(key);
+    for (auto [it, end] = emitted_.equal_range(hash); it != end; ++it) {
+      const Node& other = model_.graph.nodes[it->second];
+      std::vector<Dtype> same;
+      for (const TensorId id : other.outputs) same.push_back(model_.tensors[id].dtype);
+      if (key_of(other, same) == key) return results(other);
     }
-    node.attributes = std::move(attributes);
-    if (node_ != nullptr) {
-      node.module = node_->module;
-      node.source = node_->source;
-    }
-    if (domain == "com.microsoft") model_.uses_contrib_ops = true;
-    it->second = node.outputs;
-    model_.graph.nodes.push_back(std::move(node));
+    emitted_.emplace(hash, static_cast<std::uint32_t>(model_.graph.nodes.size()));
   }
-  Inputs results;
-  for (const TensorId id : it->second) results.push_back({id});
-  return results;
+  node.name = unique(scope() + node.op);
+  node.outputs.reserve(dtypes.size());
+  for (std::size_t k = 0; k < dtypes.size(); ++k) {
+    node.outputs.push_back(new_tensor(dtypes[k], node.name + "_output_" + std::to_string(k)));
+  }
+  if (node_ != nullptr) {
+    node.module = node_->module;
+    node.source = node_->source;
+  }
+  if (domain == "com.microsoft") model_.uses_contrib_ops = true;
+  model_.graph.nodes.push_back(std::move(node));
+  return results(model_.graph.nodes.back());
 }
 
 Inputs Emission::ops(std::string_view type, const Inputs& inputs, const std::vector<Dtype>& dtypes,
@@ -208,7 +228,7 @@ std::shared_ptr<Graph> Emission::body(std::vector<TensorInfo> inputs,
   }
   // What is emitted outside is visible inside, but not the other way round.
   std::vector<Node> outside;
-  std::unordered_map<std::string, std::vector<TensorId>> shared;
+  std::unordered_multimap<std::uint64_t, std::uint32_t> shared;
   std::swap(outside, model_.graph.nodes);
   std::swap(shared, emitted_);
   std::vector<TensorId> made;

@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -104,9 +105,11 @@ class Emission : public Arguments {
  protected:
   [[nodiscard]] TensorId new_tensor(Dtype dtype, std::string name);
   [[nodiscard]] std::string unique(std::string name);
+  [[nodiscard]] static std::uint64_t name_hash(std::string_view name);
 
   Model model_;
-  std::unordered_map<std::string, int> names_;
+  // Hashes of the names that are taken: two with one hash cost a number behind one of them.
+  std::unordered_set<std::uint64_t> names_;
   std::unordered_map<TensorId, std::size_t> initializer_of_;
 
  private:
@@ -115,7 +118,9 @@ class Emission : public Arguments {
   [[nodiscard]] std::string scope() const;
 
   RuntimeProfile runtime_;
-  std::unordered_map<std::string, std::vector<TensorId>> emitted_;
+  // Nodes that can be shared, by the hash of what they compute; positions in the graph.
+  std::unordered_multimap<std::uint64_t, std::uint32_t> emitted_;
+  std::unordered_map<std::uint64_t, int> numbers_;  // by the hash of a name: the last one behind it
   std::unordered_map<std::string, TensorId>
       constants_;  // by dtype, dims, strides, bytes or pointer
 };

@@ -1,6 +1,7 @@
 // ModelProto by hand: protozero for the leaves, and messages with holes above them.
 #include "fairlead/onnx/encode_model.h"
 
+#include <functional>
 #include <protozero/pbf_writer.hpp>
 #include <set>
 #include <span>
@@ -35,13 +36,17 @@ void put_length(EncodedMessage& message, std::uint32_t field, std::int64_t lengt
   protozero::add_varint_to_buffer(&message.bytes, static_cast<std::uint64_t>(length));
 }
 
-void put_message(EncodedMessage& parent, std::uint32_t field, const EncodedMessage& child) {
-  put_length(parent, field, child.size());
+void append(EncodedMessage& parent, const EncodedMessage& child) {
   for (const auto& hole : child.holes) {
     parent.holes.push_back({parent.bytes.size() + hole.at, hole.tensor});
   }
   parent.bytes += child.bytes;
   parent.hole_bytes += child.hole_bytes;
+}
+
+void put_message(EncodedMessage& parent, std::uint32_t field, const EncodedMessage& child) {
+  put_length(parent, field, child.size());
+  append(parent, child);
 }
 
 void put_entry(EncodedMessage& parent, std::uint32_t field, std::string_view key,
@@ -54,10 +59,17 @@ void put_entry(EncodedMessage& parent, std::uint32_t field, std::string_view key
 
 class Encoder {
  public:
-  Encoder(const Model& model, const ExternalPlan& plan) : model_(model), plan_(plan) {}
+  // Told every field of a graph, when it is whole.
+  using Sink = std::function<void(const EncodedMessage&)>;
 
-  [[nodiscard]] EncodedMessage model() {
-    EncodedMessage graph = encode_graph(model_.graph);  // first: it collects the domains
+  Encoder(const Model& model, const ExternalPlan& plan) : model_(model), plan_(plan) {
+    for (const Initializer& each : model.graph.initializers) {
+      if (each.pieces > 1) pieced_.emplace(each.tensor, each.pieces);
+    }
+  }
+
+  // After the graph, which tells the domains.
+  [[nodiscard]] EncodedMessage head(std::int64_t graph_size) {
     EncodedMessage message;
     {
       pbf_writer writer(message.bytes);
@@ -71,11 +83,50 @@ class Encoder {
     for (const auto& [key, value] : model_.metadata) {
       put_entry(message, proto::kModelMetadata, key, value);
     }
-    put_length(message, proto::kModelGraph, graph.size());
-    // What stands before the graph is short: it goes in front, so that no second copy is made.
-    for (auto& hole : graph.holes) hole.at += message.bytes.size();
-    graph.bytes.insert(0, message.bytes);
-    return graph;
+    put_length(message, proto::kModelGraph, graph_size);
+    return message;
+  }
+
+  void graph(const Graph& graph, const Sink& sink) {
+    EncodedMessage message;
+    const auto done = [&] {
+      sink(message);
+      message.bytes.clear();  // what it has room for stays
+      message.holes.clear();
+      message.hole_bytes = 0;
+    };
+    for (const Node& node : graph.nodes) {
+      put_node(message, node);
+      done();
+    }
+    pbf_writer(message.bytes)
+        .add_string(proto::kGraphName, graph.name.empty() ? std::string("graph") : graph.name);
+    done();
+    for (const Initializer& initializer : graph.initializers) {
+      if (initializer.pieces > 1) {
+        put_pieces(initializer, message, done);
+        continue;
+      }
+      put_tensor(message, proto::kGraphInitializer, initializer.data,
+                 info(initializer.tensor).name);
+      done();
+    }
+    for (const TensorId id : graph.inputs) {
+      put_value_info(message, proto::kGraphInput, info(id));
+      done();
+    }
+    for (const TensorId id : graph.outputs) {
+      put_value_info(message, proto::kGraphOutput, info(id));
+      done();
+    }
+    const std::unordered_set<TensorId> outputs(graph.outputs.begin(), graph.outputs.end());
+    for (const Node& node : graph.nodes) {
+      for (const TensorId id : node.outputs) {
+        if (id == kAbsent || outputs.contains(id) || !info(id).shape) continue;
+        put_value_info(message, proto::kGraphValueInfo, info(id));
+        done();
+      }
+    }
   }
 
  private:
@@ -95,26 +146,25 @@ class Encoder {
     return id == kAbsent ? std::string_view() : std::string_view(info(id).name);
   }
 
-  EncodedMessage encode_graph(const Graph& graph) {
-    EncodedMessage message;
-    for (const Node& node : graph.nodes) put_node(message, node);
-    pbf_writer(message.bytes)
-        .add_string(proto::kGraphName, graph.name.empty() ? std::string("graph") : graph.name);
-    for (const Initializer& initializer : graph.initializers) {
-      put_tensor(message, proto::kGraphInitializer, initializer.data,
-                 info(initializer.tensor).name);
+  // The parts of files that an initializer in pieces is, each a tensor: "weight/0", "weight/1".
+  template <typename Done>
+  void put_pieces(const Initializer& initializer, EncodedMessage& message, const Done& done) {
+    TensorData piece = initializer.data;
+    std::int64_t row = static_cast<std::int64_t>(dtype_size(piece.dtype));
+    for (std::size_t k = 1; k < piece.dims.size(); ++k) row *= piece.dims[k];
+    std::int64_t number = 0;
+    for (const FilePart& part : plan_.parts(initializer.data)) {
+      piece.dims[0] = part.bytes / row;
+      put_tensor(message, proto::kGraphInitializer, piece,
+                 piece_name(info(initializer.tensor).name, number++));
+      done();
+      piece.data += part.bytes;
     }
-    for (const TensorId id : graph.inputs) put_value_info(message, proto::kGraphInput, info(id));
-    for (const TensorId id : graph.outputs) put_value_info(message, proto::kGraphOutput, info(id));
+    FAIRLEAD_CHECK(number == initializer.pieces, "an initializer of other pieces");
+  }
 
-    const std::unordered_set<TensorId> outputs(graph.outputs.begin(), graph.outputs.end());
-    for (const Node& node : graph.nodes) {
-      for (const TensorId id : node.outputs) {
-        if (id == kAbsent || outputs.contains(id) || !info(id).shape) continue;
-        put_value_info(message, proto::kGraphValueInfo, info(id));
-      }
-    }
-    return message;
+  static std::string piece_name(const std::string& name, std::int64_t number) {
+    return name + "/" + std::to_string(number);
   }
 
   void put_node(EncodedMessage& parent, const Node& node) {
@@ -123,7 +173,14 @@ class Encoder {
       pbf_writer writer(message.bytes);
       for (const TensorId id : node.inputs) {
         const std::string_view name = name_of(id);
-        writer.add_string(proto::kNodeInput, name.data(), name.size());
+        const auto pieced = pieced_.find(id);
+        if (pieced == pieced_.end()) {
+          writer.add_string(proto::kNodeInput, name.data(), name.size());
+          continue;
+        }
+        for (std::int64_t k = 0; k < pieced->second; ++k) {
+          writer.add_string(proto::kNodeInput, piece_name(std::string(name), k));
+        }
       }
       for (const TensorId id : node.outputs) {
         const std::string_view name = name_of(id);
@@ -190,7 +247,9 @@ class Encoder {
   }
   proto::AttributeType put_value(EncodedMessage& message, const std::shared_ptr<Graph>& value) {
     FAIRLEAD_CHECK(value != nullptr, "an attribute without its subgraph");
-    put_message(message, proto::kAttributeGraph, encode_graph(*value));
+    EncodedMessage inner;
+    graph(*value, [&](const EncodedMessage& each) { append(inner, each); });
+    put_message(message, proto::kAttributeGraph, inner);
     return proto::kTypeGraph;
   }
 
@@ -205,13 +264,15 @@ class Encoder {
                                                    : static_cast<int>(tensor.four_bits));
       if (!name.empty()) writer.add_string(proto::kTensorName, name);
     }
-    if (const auto slot = plan_.slots.find(&tensor); slot != plan_.slots.end()) {
+    const std::optional<ExternalSlot> slot =
+        field == proto::kGraphInitializer ? plan_.slot(tensor) : std::nullopt;
+    if (slot) {
       const auto put = [&](std::string_view key, std::string_view value) {
         put_entry(message, proto::kTensorExternalData, key, value);
       };
-      put("location", slot->second.location.empty() ? plan_.location : slot->second.location);
-      put("offset", std::to_string(slot->second.offset));
-      put("length", std::to_string(slot->second.length));
+      put("location", slot->location.empty() ? plan_.location : slot->location);
+      put("offset", std::to_string(slot->offset));
+      put("length", std::to_string(slot->length));
       pbf_writer(message.bytes).add_enum(proto::kTensorDataLocation, proto::kLocationExternal);
     } else {
       const std::int64_t bytes = stored_bytes(tensor);
@@ -255,14 +316,28 @@ class Encoder {
   const Model& model_;
   const ExternalPlan& plan_;
   std::set<std::string> domains_;
+  std::unordered_map<TensorId, std::int64_t> pieced_;
   std::unordered_map<Expr, std::string> dim_names_;  // the same few expressions all over a model
   std::string scratch_;
 };
 
 }  // namespace
 
-EncodedMessage encode_model(const Model& model, const ExternalPlan& plan) {
-  return Encoder(model, plan).model();
+ModelEncoder::ModelEncoder(const Model& model, const ExternalPlan& plan)
+    : model_(model), plan_(plan) {
+  Encoder encoder(model, plan);
+  encoder.graph(model.graph, [&](const EncodedMessage& each) { graph_size_ += each.size(); });
+  head_ = encoder.head(graph_size_);
+}
+
+void ModelEncoder::write(OutputFile& file, FetchedWeights* fetched) const {
+  write_message(head_, file);
+  std::int64_t written = 0;
+  Encoder(model_, plan_).graph(model_.graph, [&](const EncodedMessage& each) {
+    write_message(each, file, fetched);
+    written += each.size();
+  });
+  FAIRLEAD_CHECK(written == graph_size_, "a graph of another size than was counted");
 }
 
 EncodedMessage encode_metadata(std::string_view key, std::string_view value) {
@@ -271,12 +346,12 @@ EncodedMessage encode_metadata(std::string_view key, std::string_view value) {
   return message;
 }
 
-void write_message(const EncodedMessage& message, OutputFile& file) {
+void write_message(const EncodedMessage& message, OutputFile& file, FetchedWeights* fetched) {
   const std::span<const std::byte> bytes = std::as_bytes(std::span(message.bytes));
   std::size_t done = 0;
   for (const auto& hole : message.holes) {
     file.write(bytes.subspan(done, hole.at - done));
-    stream_tensor(*hole.tensor, file);
+    stream_tensor(*hole.tensor, file, fetched);
     done = hole.at;
   }
   file.write(bytes.subspan(done));

@@ -29,13 +29,28 @@ struct EncodedMessage {
   }
 };
 
-// The ModelProto. Borrows the tensors of `model` until it is written.
-[[nodiscard]] EncodedMessage encode_model(const Model& model, const ExternalPlan& plan);
+// The ModelProto, whose size stands before its content: a node after the other is encoded, first to be
+// counted and then to be written, and none of them is kept. Borrows the model and the plan.
+class ModelEncoder {
+ public:
+  ModelEncoder(const Model& model, const ExternalPlan& plan);
+
+  [[nodiscard]] std::int64_t size() const { return head_.size() + graph_size_; }
+  // `fetched`: where some tensors have their bytes.
+  void write(OutputFile& file, FetchedWeights* fetched) const;
+
+ private:
+  const Model& model_;
+  const ExternalPlan& plan_;
+  EncodedMessage head_;  // what stands before the graph
+  std::int64_t graph_size_ = 0;
+};
 
 // One more pair for a ModelProto that is already written: appended to its bytes, it is merged in.
 [[nodiscard]] EncodedMessage encode_metadata(std::string_view key, std::string_view value);
 
-void write_message(const EncodedMessage& message, OutputFile& file);
+void write_message(const EncodedMessage& message, OutputFile& file,
+                   FetchedWeights* fetched = nullptr);
 
 // The oldest IR version that has this opset, as ONNX's own table of releases gives it.
 [[nodiscard]] int ir_version_of_opset(int opset);

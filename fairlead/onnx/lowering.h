@@ -71,6 +71,7 @@ class Lowering : public Sizes {
   // Complex numbers are a pair of real tensors, joined (last dimension 2) only where a node asks
   // for it: what `in` gives is joined; these give the parts, in their own dtype.
   [[nodiscard]] Val part(std::size_t i, int k);  // 0: real, 1: imaginary
+  [[nodiscard]] Val part_of(ValueId id, int k);
   void result_parts(std::size_t k, Val re, Val im);
   // Runs a lowering on the real parts and then on the imaginary parts of every complex value.
   void run_by_parts(LowerFn lower);
@@ -82,7 +83,6 @@ class Lowering : public Sizes {
   Model finish();
 
  private:
-  [[nodiscard]] Val part_of(ValueId id, int k);
   void check_bounds(const SizeBounds& bounds);
   void check_steps();
   [[nodiscard]] Val behind(Val v, std::size_t rank, Val zero);

@@ -69,7 +69,7 @@ Lowering::Lowering(const fairlead::Graph& graph, const LowerOptions& options)
     model_.graph.inputs.push_back(tensor);
     values_[id] = {tensor};
   }
-  for (const std::string& name : graph.output_names) names_[name] = 1;  // reserved for the outputs
+  for (const std::string& name : graph.output_names) names_.insert(name_hash(name));  // theirs
   for_each_node(graph.nodes, [&](const fairlead::Node& node) {
     for (const Arg& a : node.args) {
       if (a.kind == ArgKind::kValue) used_[a.value] = true;
@@ -267,10 +267,11 @@ void use_all(const Graph& graph, std::vector<bool>& used) {
 void Lowering::prune() {
   std::vector<bool> used(model_.tensors.size(), false);
   for (const TensorId id : model_.graph.outputs) used[id] = true;
-  std::vector<Node> kept;
+  std::vector<bool> kept(model_.graph.nodes.size(), false);
   for (auto it = model_.graph.nodes.rbegin(); it != model_.graph.nodes.rend(); ++it) {
     if (std::none_of(it->outputs.begin(), it->outputs.end(), [&](TensorId id) { return used[id]; }))
       continue;
+    kept[static_cast<std::size_t>(model_.graph.nodes.rend() - it) - 1] = true;
     for (const TensorId id : it->inputs) {
       if (id != kAbsent) used[id] = true;
     }
@@ -283,10 +284,9 @@ void Lowering::prune() {
         if (!used[it->outputs[k]] && used[it->outputs.back()]) it->outputs[k] = kAbsent;
       }
     }
-    kept.push_back(std::move(*it));
   }
-  std::reverse(kept.begin(), kept.end());
-  model_.graph.nodes = std::move(kept);
+  std::size_t number = 0;
+  std::erase_if(model_.graph.nodes, [&](const Node&) { return !kept[number++]; });
   std::erase_if(model_.graph.initializers, [&](const Initializer& i) { return !used[i.tensor]; });
 }
 

@@ -64,9 +64,13 @@ struct Node {
   std::string source;
 };
 
+// Of several `pieces` it stands for as many tensors that follow each other along the first axis, each
+// a part of a file: where it is an input of a node, all of them are. A checkpoint of experts has tens
+// of thousands.
 struct Initializer {
   TensorId tensor = kAbsent;
   TensorData data;
+  std::int64_t pieces = 1;
 };
 
 struct Graph {

@@ -2,74 +2,14 @@
 // protozero checks each length against what is left, so that no bytes can lead out of the buffer.
 #include "fairlead/onnx/reader.h"
 
-#include <charconv>
-#include <limits>
-#include <protozero/pbf_reader.hpp>
-#include <string_view>
+#include <utility>
 
-#include "fairlead/base/dtype.h"
-#include "fairlead/base/error.h"
 #include "fairlead/onnx/proto_fields.h"
+#include "fairlead/onnx/reader_fields.h"
 #include "fairlead/onnx/reader_impl.h"
 
 namespace fairlead::onnx {
 namespace {
-
-using protozero::pbf_reader;
-
-constexpr int kMaxDepth = 64;  // of graphs in graphs: a limit of ours, far above any model
-
-constexpr std::uint32_t varint(std::uint32_t field) {
-  return protozero::tag_and_type(field, protozero::pbf_wire_type::varint);
-}
-constexpr std::uint32_t fixed32(std::uint32_t field) {
-  return protozero::tag_and_type(field, protozero::pbf_wire_type::fixed32);
-}
-constexpr std::uint32_t bytes(std::uint32_t field) {
-  return protozero::tag_and_type(field, protozero::pbf_wire_type::length_delimited);
-}
-
-// What is wrong with the bytes; caught at the top, where the name of the file is known.
-struct Malformed {
-  std::string what;
-};
-
-std::string text(pbf_reader& message) {
-  const protozero::data_view view = message.get_view();
-  return {view.data(), view.size()};
-}
-
-std::int64_t number(const std::string& digits, const std::string& of) {
-  std::int64_t value = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [stopped, error] = std::from_chars(digits.data(), end, value);
-  if (error != std::errc() || stopped != end || value < 0) {
-    throw Malformed{"'" + digits + "' is no " + of};
-  }
-  return value;
-}
-
-struct Entry {
-  std::string key;
-  std::string value;
-};
-
-Entry read_entry(pbf_reader message) {
-  Entry entry;
-  while (message.next()) {
-    switch (message.tag_and_type()) {
-      case bytes(proto::kEntryKey):
-        entry.key = text(message);
-        break;
-      case bytes(proto::kEntryValue):
-        entry.value = text(message);
-        break;
-      default:
-        message.skip();
-    }
-  }
-  return entry;
-}
 
 class SummaryReader {
  public:
@@ -132,14 +72,14 @@ class SummaryReader {
   }
 
   void read_graph(pbf_reader message, int depth) {
-    if (depth > kMaxDepth) throw Malformed{"graphs are nested too deeply"};
+    if (depth > kMaxGraphDepth) throw Malformed{"graphs are nested too deeply"};
     while (message.next()) {
       switch (message.tag_and_type()) {
         case bytes(proto::kGraphNode):
           read_node(message.get_message(), depth);
           break;
         case bytes(proto::kGraphInitializer):
-          model_.initializers.push_back(read_tensor(message.get_message()));
+          model_.initializers.push_back(read_tensor(message.get_message(), begin_));
           model_.initializers.back().depth = depth;
           break;
         case bytes(proto::kGraphName):
@@ -294,7 +234,7 @@ class SummaryReader {
           value.add(text(message));
           break;
         case bytes(proto::kAttributeTensor):
-          value.add(read_tensor(message.get_message()));
+          value.add(read_tensor(message.get_message(), begin_));
           break;
         case bytes(proto::kAttributeGraph):
         case bytes(proto::kAttributeGraphs):
@@ -308,86 +248,16 @@ class SummaryReader {
     return {std::move(name), value.finish()};
   }
 
-  InitializerSummary read_tensor(pbf_reader message) const {
-    InitializerSummary tensor;
-    std::optional<std::int64_t> raw_bytes;
-    std::int64_t string_bytes = 0;
-    while (message.next()) {
-      switch (message.tag_and_type()) {
-        case varint(proto::kTensorDims):
-          tensor.dims.push_back(message.get_int64());
-          break;
-        case bytes(proto::kTensorDims):  // packed
-          for (const std::int64_t dim : message.get_packed_int64()) tensor.dims.push_back(dim);
-          break;
-        case varint(proto::kTensorDataType):
-          tensor.elem_type = message.get_int32();
-          tensor.dtype = elem_type_name(tensor.elem_type);
-          break;
-        case bytes(proto::kTensorName):
-          tensor.name = text(message);
-          break;
-        case bytes(proto::kTensorRawData): {
-          const protozero::data_view raw = message.get_view();
-          raw_bytes = static_cast<std::int64_t>(raw.size());
-          tensor.offset = raw.data() - begin_;
-          break;
-        }
-        case bytes(proto::kTensorStringData):
-          string_bytes += static_cast<std::int64_t>(message.get_view().size());
-          break;
-        case bytes(proto::kTensorExternalData): {
-          const Entry entry = read_entry(message.get_message());
-          if (entry.key == "location") tensor.location = entry.value;
-          if (entry.key == "offset") tensor.offset = number(entry.value, "offset");
-          if (entry.key == "length") tensor.length = number(entry.value, "length");
-          break;
-        }
-        case varint(proto::kTensorDataLocation):
-          tensor.external = message.get_int32() == proto::kLocationExternal;
-          break;
-        default:
-          message.skip();
-      }
-    }
-    const std::optional<std::int64_t> implied = elements_bytes(tensor.elem_type, tensor.dims);
-    if (!implied) throw Malformed{"tensor '" + tensor.name + "' has impossible dims"};
-    if (tensor.external) {
-      tensor.bytes = tensor.length > 0 ? tensor.length : *implied;
-    } else {
-      tensor.length = raw_bytes.value_or(0);
-      tensor.bytes = raw_bytes.value_or(string_bytes > 0 ? string_bytes : *implied);
-    }
-    return tensor;
-  }
-
   const char* begin_;
   std::size_t size_;
   ModelSummary model_;
 };
 
-[[noreturn]] void fail_parse(const std::string& name, const std::string& reason) {
-  throw Error(ErrorCode::kParse, "[read_model_summary] Could not read '" + name +
-                                     "': it is not an ONNX model (" + reason +
-                                     "). Check that the file is whole and of this format.");
-}
-
 }  // namespace
 
 ModelSummary parse_model_summary(std::span<const std::byte> bytes, const std::string& name) {
-  if (bytes.empty()) fail_parse(name, "it is empty");
-  if (bytes.size() > static_cast<std::size_t>(std::numeric_limits<std::int32_t>::max())) {
-    fail_parse(name, "it is larger than the 2 GiB of protobuf");
-  }
-  try {
-    return SummaryReader(bytes).read();
-  } catch (const Malformed& malformed) {
-    fail_parse(name, malformed.what);
-  } catch (const protozero::end_of_buffer_exception&) {
-    fail_parse(name, "the bytes end inside a field");
-  } catch (const protozero::exception& error) {
-    fail_parse(name, error.what());
-  }
+  check_whole(bytes, name);
+  return guarded(name, [&] { return SummaryReader(bytes).read(); });
 }
 
 }  // namespace fairlead::onnx

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -72,5 +73,10 @@ struct ModelSummary {
 // The same from memory; `name` stands for the file in messages.
 [[nodiscard]] ModelSummary parse_model_summary(std::span<const std::byte> bytes,
                                                const std::string& name = "bytes");
+
+// The initializers of the file alone, one after the other, those of subgraphs too: nothing of it is
+// kept. Throws as read_model_summary does.
+void visit_initializers(const std::string& path,
+                        const std::function<void(const InitializerSummary&)>& visit);
 
 }  // namespace fairlead::onnx

@@ -149,21 +149,17 @@ class References {
     const Sizes rest(data.dims.begin() + axis, data.dims.end());
     const std::int64_t row = product(rest) * element;
     const std::string name = name_of(made);
-    std::vector<TensorId> pieces;
-    const std::byte* at = first_byte(data);
-    for (const FilePart& part : parts) {
-      TensorData piece;
-      piece.dtype = data.dtype;
-      piece.dims = {part.bytes / row};
-      piece.dims.insert(piece.dims.end(), rest.begin(), rest.end());
-      piece.data = at;
-      pieces.push_back(add_tensor(name + "/" + std::to_string(pieces.size()), data.dtype));
-      keep(pieces.back(), std::move(piece));
-      at += part.bytes;
-    }
+    TensorData whole;
+    whole.dtype = data.dtype;
+    whole.dims = {stored_bytes(data) / row};
+    whole.dims.insert(whole.dims.end(), rest.begin(), rest.end());
+    whole.data = first_byte(data);
+    const TensorId pieces = add_tensor(name, data.dtype);
+    model_.graph.initializers.push_back(
+        {pieces, std::move(whole), static_cast<std::int64_t>(parts.size())});
     const bool shaped = axis == 1;
     const TensorId joined = shaped ? made : add_tensor(name + "/joined", data.dtype);
-    add_node("Concat", std::move(pieces), joined, {{"axis", std::int64_t{0}}});
+    add_node("Concat", {pieces}, joined, {{"axis", std::int64_t{0}}});
     if (shaped) return;
     const TensorId sizes = add_tensor(name + "/shape", Dtype::kInt64);
     keep(sizes, whole_numbers(data.dims));

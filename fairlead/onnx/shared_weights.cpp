@@ -44,7 +44,7 @@ std::optional<ExternalSlot> SharedWeights::find(const TensorIdentity& tensor) co
 }
 
 bool SharedWeights::stored(const std::byte* begin) const {
-  if (files_.holds(begin)) return true;
+  if (files_.holds(begin) || (fetched_ && fetched_->holds(begin))) return true;
   // They are in order of where they begin.
   for (auto it = placed_.lower_bound(TensorIdentity{begin, INT64_MIN, 0, {}, {}});
        it != placed_.end() && std::get<0>(it->first) == begin; ++it) {
@@ -57,11 +57,12 @@ void SharedWeights::remember(const std::string& folder, const std::string& locat
                              const std::map<TensorIdentity, ExternalSlot>& placed) {
   if (folder_.empty()) folder_ = folder;
   if (folder != folder_) return;  // a model refers to files beside it only
+  const std::string_view kept = locations_.keep(location);
   for (const auto& [tensor, slot] : placed) {
     // A view with strides spans at most as much as the memory it was cut from: its first byte and
     // its own size are inside where the whole tensor is.
     if (!slot.location.empty() || !declared(std::get<0>(tensor), std::get<1>(tensor))) continue;
-    placed_.try_emplace(tensor, ExternalSlot{slot.offset, slot.length, location});
+    placed_.try_emplace(tensor, ExternalSlot{slot.offset, slot.length, kept});
   }
 }
 

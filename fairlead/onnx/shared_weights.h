@@ -5,10 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "fairlead/onnx/external_plan.h"
+#include "fairlead/weights/fetched_weights.h"
 #include "fairlead/weights/file_regions.h"
 
 namespace fairlead::onnx {
@@ -25,10 +28,14 @@ class SharedWeights {
   void declare_files(const std::string& folder, FileRegions files);
   [[nodiscard]] const FileRegions& files() const { return files_; }
 
+  // Weights that are elsewhere, and are written in their own order.
+  void declare_fetched(std::shared_ptr<FetchedWeights> fetched) { fetched_ = std::move(fetched); }
+  [[nodiscard]] FetchedWeights* fetched() const { return fetched_.get(); }
+
   // The slot of these bytes in a file that is under its final name; none where there is none.
   [[nodiscard]] std::optional<ExternalSlot> find(const TensorIdentity& tensor) const;
 
-  // Whether bytes that begin here are in a file in their own order.
+  // Whether bytes that begin here are, or will be, in a file in their own order.
   [[nodiscard]] bool stored(const std::byte* begin) const;
 
   // After a model was committed: where its tensors are. `folder` is that of the model.
@@ -45,6 +52,8 @@ class SharedWeights {
   std::map<const std::byte*, const std::byte*> memory_;  // begin -> end; no two overlap
   std::map<TensorIdentity, ExternalSlot> placed_;
   FileRegions files_;
+  KeptNames locations_;  // of what is placed
+  std::shared_ptr<FetchedWeights> fetched_;
 };
 
 }  // namespace fairlead::onnx

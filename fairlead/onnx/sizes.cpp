@@ -144,6 +144,18 @@ Val Sizes::real(Expr e) {
       return all("Div");
     case ExprKind::kRealPow:
       return all("Pow");
+    case ExprKind::kRealFloorDiv:
+    case ExprKind::kRealMod: {
+      // Mod has the dividend's sign.
+      const Val a = real(e->args[0]), b = real(e->args[1]);
+      Val rest = op("Mod", {a, b}, {attr("fmod", 1)});
+      if (pool().may_be_negative(e->args[0]) || pool().may_be_negative(e->args[1])) {
+        const Val other = op("Less", {op("Mul", {rest, b}), doubles(0)});
+        rest = op("Where", {other, op("Add", {rest, b}), rest});
+      }
+      if (e->kind == ExprKind::kRealMod) return rest;
+      return op("Round", {op("Div", {op("Sub", {a, rest}), b})});
+    }
     case ExprKind::kSqrt:
       return all("Sqrt");
     case ExprKind::kLog:

@@ -177,16 +177,10 @@ Layout reduced_layout(const TensorData& tensor) {
   return layout;
 }
 
-void stream_tensor(const TensorData& tensor, OutputFile& file) {
-  const std::int64_t bytes = stored_bytes(tensor);
-  if (bytes == 0) return;
-  const std::byte* const data = first_byte(tensor);
-  const Layout layout = reduced_layout(tensor);
-  if (layout.contiguous()) {
-    file.write({data, static_cast<std::size_t>(bytes)});
-    return;
-  }
-  switch (dtype_size(tensor.dtype)) {
+namespace {
+
+void stream_strided(Dtype dtype, const Layout& layout, const std::byte* data, OutputFile& file) {
+  switch (dtype_size(dtype)) {
     case 1:
       return stream_strided<std::uint8_t>(layout, data, file);
     case 2:
@@ -200,6 +194,31 @@ void stream_tensor(const TensorData& tensor, OutputFile& file) {
     default:
       FAIRLEAD_CHECK(false, "an element of no known size");
   }
+}
+
+}  // namespace
+
+void fail_elsewhere() {
+  throw Error(
+      ErrorCode::kInvalidInput,
+      "[write_model] Expected the numbers of a weight to write, got one that stayed where it "
+      "is. Export the model again, to where the file is to be.");
+}
+
+void stream_tensor(const TensorData& tensor, OutputFile& file, FetchedWeights* fetched) {
+  const std::int64_t bytes = stored_bytes(tensor);
+  if (bytes == 0) return;
+  const std::byte* const data = first_byte(tensor);
+  const Layout layout = reduced_layout(tensor);
+  const bool elsewhere = fetched != nullptr && fetched->holds(data);
+  if (!elsewhere && ReservedMemory::is_empty(data)) fail_elsewhere();
+  if (layout.contiguous()) {
+    if (!elsewhere) return file.write({data, static_cast<std::size_t>(bytes)});
+    return fetched->visit(data, bytes,
+                          [&](std::span<const std::byte> piece) { file.write(piece); });
+  }
+  if (!elsewhere) return stream_strided(tensor.dtype, layout, data, file);
+  fetched->visit_whole(data, [&] { stream_strided(tensor.dtype, layout, data, file); });
 }
 
 }  // namespace fairlead::onnx

@@ -6,6 +6,7 @@
 
 #include "fairlead/files/output_file.h"
 #include "fairlead/onnx/model.h"
+#include "fairlead/weights/fetched_weights.h"
 
 namespace fairlead::onnx {
 
@@ -29,6 +30,10 @@ struct Layout {
 };
 [[nodiscard]] Layout reduced_layout(const TensorData& tensor);
 
-void stream_tensor(const TensorData& tensor, OutputFile& file);
+// For a weight whose bytes are neither here nor known to the writer.
+[[noreturn]] void fail_elsewhere();
+
+// `fetched`: where some have their bytes.
+void stream_tensor(const TensorData& tensor, OutputFile& file, FetchedWeights* fetched = nullptr);
 
 }  // namespace fairlead::onnx

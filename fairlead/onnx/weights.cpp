@@ -55,7 +55,7 @@ Model weights_as_inputs(Model model, std::span<const Weight> weights, bool keep_
   for (Initializer& initializer : model.graph.initializers) {
     const auto found =
         by_name.find(model.tensors[static_cast<std::size_t>(initializer.tensor)].name);
-    const std::optional<Axes> order = found == by_name.end()
+    const std::optional<Axes> order = found == by_name.end() || initializer.pieces > 1
                                           ? std::nullopt
                                           : order_in_memory(initializer.data, found->second->dims);
     if (!order) {

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <limits>
-#include <set>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -61,11 +61,7 @@ std::string folder_of(const std::string& path) {
 
 // The staged model finds the files of others beside it, as it will at its final place.
 void link_others(const ExternalPlan& plan, const std::string& folder, const std::string& staging) {
-  std::set<std::string> others;
-  for (const auto& [tensor, slot] : plan.slots) {
-    if (!slot.location.empty()) others.insert(slot.location);
-  }
-  for (const std::string& name : others) {
+  for (const std::string_view name : plan.others) {
     const std::string from = (fs::path(folder) / name).string();
     const std::string to = (fs::path(staging) / name).string();
     if (::link(from.c_str(), to.c_str()) != 0) fail_write(to, errno);
@@ -84,11 +80,11 @@ void StagedModel::discard() {
 }
 
 // Its name is that of its content, so it is known when the file is whole.
-void StagedModel::write_data(ExternalPlan& plan) {
+void StagedModel::write_data(ExternalPlan& plan, FetchedWeights* fetched) {
   if (plan.entries.empty()) return;
   const std::string path = staging_->folder() + "/data";
   ContentHash hash;
-  write_external(plan, path, staging_->target(), &hash);
+  write_external(plan, path, staging_->target(), &hash, fetched);
   plan.location = data_name_ = data_name(staging_->name(), hash);
   const std::string named = staging_->folder() + "/" + plan.location;
   if (std::rename(path.c_str(), named.c_str()) != 0) fail_write(staging_->target(), errno);
@@ -125,18 +121,18 @@ StagedModel write_model(const Model& model, const std::string& path, ExternalDat
                                               "'. Write it there.");
   }
 
+  FetchedWeights* const fetched = shared ? shared->fetched() : nullptr;
   // What is in files that others wrote stays there in any case.
   ExternalPlan plan = plan_external(model.graph, false, known);
-  std::int64_t own_bytes = initializer_bytes(model.graph);
-  for (const auto& [tensor, slot] : plan.slots) own_bytes -= slot.length;
+  const std::int64_t own_bytes = initializer_bytes(model.graph) - plan.other_bytes;
   bool outside = external == ExternalData::kAlways ||
                  (external == ExternalData::kAuto && own_bytes > kAutoExternalBytes);
-  EncodedMessage message;
+  std::optional<ModelEncoder> encoder;
   if (!outside) {
-    message = encode_model(model, plan);
-    outside = message.size() > kMaxProtobufBytes && external == ExternalData::kAuto;
-    if (message.size() > kMaxProtobufBytes && !outside) {
-      fail_too_large(path, message.size(), outside);
+    encoder.emplace(model, plan);
+    outside = encoder->size() > kMaxProtobufBytes && external == ExternalData::kAuto;
+    if (encoder->size() > kMaxProtobufBytes && !outside) {
+      fail_too_large(path, encoder->size(), outside);
     }
   }
 
@@ -145,15 +141,16 @@ StagedModel write_model(const Model& model, const std::string& path, ExternalDat
   staged.staged_path_ = staged.staging_->path();
   if (outside) {
     plan = plan_external(model.graph, outside, known);
-    staged.write_data(plan);
-    message = encode_model(model, plan);
-    if (message.size() > kMaxProtobufBytes) fail_too_large(path, message.size(), outside);
+    staged.write_data(plan, fetched);
+    encoder.emplace(model, plan);
+    if (encoder->size() > kMaxProtobufBytes) fail_too_large(path, encoder->size(), outside);
   }
   link_others(plan, folder_of(path), staged.staging_->folder());
+  staged.result_.model_bytes = encoder->size();
   OutputFile file(staged.staged_path_, path);
-  write_message(message, file);
+  if (encoder->size() >= kWrittenBehind) file.write_behind();
+  encoder->write(file, fetched);
   file.close();
-  staged.result_.model_bytes = message.size();
   if (beside && outside) {
     plan.entries.clear();  // they point into the model
     plan.slots.clear();

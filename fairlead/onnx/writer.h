@@ -8,8 +8,9 @@
 #include "fairlead/onnx/model.h"
 
 namespace fairlead {
+class FetchedWeights;
 class Staging;
-}
+}  // namespace fairlead
 
 namespace fairlead::onnx {
 
@@ -57,7 +58,7 @@ class StagedModel {
  private:
   friend StagedModel write_model(const Model&, const std::string&, ExternalData,
                                  std::shared_ptr<SharedWeights>);
-  void write_data(ExternalPlan& plan);
+  void write_data(ExternalPlan& plan, FetchedWeights* fetched);
   std::unique_ptr<Staging> staging_;
   std::string staged_path_;
   std::string data_name_;  // of the external file; empty: none

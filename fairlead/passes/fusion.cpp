@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "fairlead/passes/fuse_activations.h"
+#include "fairlead/passes/fuse_experts.h"
 #include "fairlead/passes/fuse_group_query_attention.h"
 #include "fairlead/passes/fuse_multi_head_attention.h"
 #include "fairlead/passes/fuse_norms.h"
@@ -39,6 +40,7 @@ std::vector<std::string> FusionLog::refused_at(const ExprPool& pool,
 std::span<const Fusion> fusions() {
   static constexpr Fusion kFusions[] = {
       {"view_indexing", "indexing that takes everything in order is a view", view_indexing, 17},
+      {"fuse_experts", "experts that a router chooses are one operator", fuse_experts, 24},
       {"fuse_norms", "a sum that is normalised is one operator", fuse_norms, 17},
       {"fuse_activations", "gelu in its forms is one operator", fuse_activations, 17},
       {"fuse_rotary", "x * cos + rotated x * sin is one operator", fuse_rotary, 17},

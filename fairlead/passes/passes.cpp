@@ -4,6 +4,8 @@
 #include "fairlead/base/only_errors.h"
 #include "fairlead/passes/dead_code.h"
 #include "fairlead/passes/fuse_rms_norm.h"
+#include "fairlead/passes/fuse_rotary.h"
+#include "fairlead/passes/group_heads.h"
 #include "fairlead/passes/merge_slices.h"
 
 namespace fairlead {
@@ -11,6 +13,17 @@ namespace {
 
 bool optimized_onnx(const Target& target) {
   return target.kind == TargetKind::kOnnx && target.optimize;
+}
+
+// Attention and rotary embeddings are operators of the standard from opset 23 on. Fusions for a
+// runtime look at the same structures themselves.
+bool standard_attention(const Target& target) {
+  return optimized_onnx(target) && !target.fuse && target.opset >= 23;
+}
+
+std::size_t fuse_standard_rotary(Graph& graph) {
+  FusionLog unread;
+  return fuse_rotary(graph, unread);
 }
 
 const Pass kRemoveDeadCode = {"remove_dead_code", "every node is needed by an output",
@@ -26,6 +39,10 @@ std::span<const Pass> passes() {
       {"fuse_rms_norm", "x * rsqrt(mean(x^2) + eps) is one operator", fuse_rms_norm,
        optimized_onnx},
       {"merge_slices", "slices that tile a dimension are one split", merge_slices, optimized_onnx},
+      {"fuse_standard_rotary", "x * cos + rotated x * sin is one operator", fuse_standard_rotary,
+       standard_attention},
+      {"group_heads", "attention repeats no heads of keys and values", group_heads,
+       standard_attention},
   };
   return kPasses;
 }

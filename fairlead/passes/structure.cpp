@@ -122,6 +122,15 @@ ValueId Structure::origin(ValueId id) const {
   }
 }
 
+ValueId Structure::flat_origin(ValueId id) const {
+  for (;;) {
+    id = origin(id);
+    const Node* node = rewriter_.producer(id);
+    if (node == nullptr || !is_view(*node)) return id;
+    id = node->args[0].value;
+  }
+}
+
 const Node* Structure::made_by(ValueId id, Op op) const {
   const Node* node = rewriter_.producer(origin(id));
   return node != nullptr && node->op == op ? node : nullptr;

@@ -21,10 +21,13 @@ class Structure {
   // The value that is the same tensor, before copies, casts to its own type, views and expansions
   // to its own shape, multiplications by 1, and concatenations with nothing.
   [[nodiscard]] ValueId origin(ValueId id) const;
+  // The value that has the same elements in the same order, in whatever shape.
+  [[nodiscard]] ValueId flat_origin(ValueId id) const;
   // The producer of origin(id) where it is this operator.
   [[nodiscard]] const Node* made_by(ValueId id, Op op) const;
   [[nodiscard]] const Shape& shape(ValueId id) const { return graph_.values[id].shape; }
   [[nodiscard]] ExprPool& pool() const { return *graph_.pool; }
+  [[nodiscard]] const Graph& graph() const { return graph_; }
 
   // x of a transpose of axes 1 and 2, for [batch, heads, sequence, size].
   [[nodiscard]] std::optional<ValueId> untransposed(ValueId id) const;

@@ -38,6 +38,7 @@ struct Target {
   bool fuse = false;     // with operators that only this runtime has (fusion.h)
   bool padding = false;  // also for prompts whose rows begin at different positions
   std::vector<std::string> left_out = {};  // fusions that are not done, by their kinds
+  int opset = 20;                          // of an ONNX file
 };
 
 }  // namespace fairlead

@@ -90,6 +90,7 @@ struct ProbedSymbol {
   bool other_above = false;  // at larger sizes the model executes another program
   bool other_below = false;  // at smaller ones
   std::string reason;        // what it executes above
+  std::string below;         // what it raised below `min`
 };
 
 struct FixedDim {

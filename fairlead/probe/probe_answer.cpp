@@ -43,6 +43,7 @@ ProbeResult Prober::finish() {
     probed.max = limit == INT64_MAX ? INT64_MAX : limit / group.unit;
     probed.other_above = group.other_above;
     probed.other_below = group.other_below;
+    probed.below = group.below;
     if (group.other_above) probed.reason = group.reason;
     std::set<std::int64_t> tried;
     for (const Kept& kept : kept_) tried.insert(size_in(kept.sizes, group) / group.unit);

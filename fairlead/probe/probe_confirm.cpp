@@ -105,7 +105,7 @@ Task<void> Prober::find_culprit(const Sizes& target, const TrialResult& failed) 
     }
     put(sizes, group, before);
     settle(sizes);
-    if (keep_above(group, size_in(target, group), result.parted)) continue;
+    if (keep_above(group, size_in(target, group), result)) continue;
     group.dynamic = false;
     group.reason = result.reason.empty() ? failed.reason : result.reason;
     group.why = why_of(result.reason.empty() ? failed : result);
@@ -115,13 +115,20 @@ Task<void> Prober::find_culprit(const Sizes& target, const TrialResult& failed) 
   }
 }
 
-// A group that only gets smaller and was moved too far keeps to the sizes that ran.
-bool Prober::keep_above(Group& group, std::int64_t failed, bool parted) {
-  std::int64_t smallest = group.base;
-  for (const Kept& kept : kept_) smallest = std::min(smallest, size_in(kept.sizes, group));
-  if (!group.only_down || smallest == group.base || failed >= smallest) return false;
+// A group that was moved below all sizes that ran keeps to those: one that only gets smaller, or one
+// that ran at larger sizes and is refused at smaller ones.
+bool Prober::keep_above(Group& group, std::int64_t failed, const TrialResult& result) {
+  std::int64_t smallest = group.base, largest = group.base;
+  for (const Kept& kept : kept_) {
+    smallest = std::min(smallest, size_in(kept.sizes, group));
+    largest = std::max(largest, size_in(kept.sizes, group));
+  }
+  const bool refused = !result.parted && !result.untried && !result.reason.empty();
+  const bool keeps = group.only_down ? smallest < group.base : refused && largest > smallest;
+  if (!keeps || failed >= smallest) return false;
   group.min = std::max(group.min, smallest);
-  group.other_below = parted;
+  group.other_below = result.parted;
+  if (refused) group.below = result.reason;
   return true;
 }
 

@@ -26,6 +26,7 @@ struct Group {
   bool only_down = false;    // larger sizes are refused
   bool other_above = false;  // larger sizes execute another program
   bool other_below = false;  // sizes below `min` do
+  std::string below;         // what the model raised below `min`
   bool shrunk = false;       // the base was larger
   bool served = false;       // the base is where another program is, which serves the example's
   FixedDim::Why why = FixedDim::Why::kRefused;
@@ -143,7 +144,7 @@ class Prober {
   // False where brief runs promised too much.
   Task<bool> confirm();
   Task<void> find_culprit(const Sizes& target, const TrialResult& failed);
-  bool keep_above(Group& group, std::int64_t failed, bool parted);
+  bool keep_above(Group& group, std::int64_t failed, const TrialResult& result);
 
   // ---- the answer -----------------------------------------------------------------------------
 

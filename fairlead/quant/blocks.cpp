@@ -21,10 +21,11 @@ struct Levels {
 
 Levels with_scale(float scale, int zero) { return {scale, scale == 0 ? 0 : 1 / scale, zero}; }
 
-// The nearest level. Loops over it have no calls and no branches: compilers make vectors of them.
+// The nearest level; the lowest for what is no number. Loops over it have no calls and no branches:
+// compilers make vectors of them.
 int level(float x, const Levels& levels, float most) {
   const float place = x * levels.inverse + (static_cast<float>(levels.zero) + 0.5F);
-  return static_cast<int>(std::min(std::max(place, 0.0F), most + 0.5F));
+  return static_cast<int>(std::min(std::max(0.0F, place), most + 0.5F));
 }
 
 // Blocks are short: float has room for their sums.

@@ -1,6 +1,7 @@
 // Which weights are packed, and why others stay.
 #include "fairlead/quant/quantize.h"
 
+#include <cmath>
 #include <string>
 
 #include "fairlead/base/error.h"
@@ -27,6 +28,13 @@ std::string reason(const Weight& weight, const Matrix& matrix, const Options& op
   return "";
 }
 
+// The same, seen from what it would become.
+std::string reason(const Packed& packed) {
+  if (!std::isfinite(packed.squared_size)) return "it has weights that are not finite";
+  if (!std::isfinite(packed.squared_error)) return "its weights are too large";
+  return "";
+}
+
 }  // namespace
 
 Report quantize(onnx::Model& model, const Options& options) {
@@ -49,6 +57,10 @@ Report quantize(onnx::Model& model, const Options& options) {
       continue;
     }
     const Packed packed = pack(matrix, options.format, options.threads);
+    if (const std::string why = reason(packed); !why.empty()) {
+      report.kept.emplace_back(name, why);
+      continue;
+    }
     report.layers.push_back({name, matrix.rows, matrix.columns, packed.relative_error()});
     report.bytes_before += matrix.rows * matrix.columns * std::int64_t{sizeof(float)};
     if (options.contrib) {

@@ -310,6 +310,10 @@ std::string TorchWriter::operation(Expr e) {
       return size(e->args[0]) + " / " + size(e->args[1]);
     case ExprKind::kRealPow:
       return size(e->args[0]) + " ** " + size(e->args[1]);
+    case ExprKind::kRealFloorDiv:
+      return size(e->args[0]) + " // " + size(e->args[1]);
+    case ExprKind::kRealMod:
+      return size(e->args[0]) + " % " + size(e->args[1]);
     case ExprKind::kSqrt:
       return "torch.sym_sqrt(" + size(e->args[0]) + ")";
     case ExprKind::kLog:

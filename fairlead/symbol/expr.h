@@ -56,10 +56,12 @@ enum class ExprKind : std::uint8_t {
   kRealMul,
   kRealDiv,
   kRealPow,
-  kSqrt,  // args: one
-  kLog,   // args: one
-  kLog2,  // args: one
-  kExp,   // args: one
+  kRealFloorDiv,  // as Python's floats: the floor of the exact quotient
+  kRealMod,       // with the divisor's sign
+  kSqrt,          // args: one
+  kLog,           // args: one
+  kLog2,          // args: one
+  kExp,           // args: one
 };
 
 struct ExprNode {
@@ -124,7 +126,7 @@ class ExprPool {
 
   [[nodiscard]] Expr real(double value);
   [[nodiscard]] Expr to_real(Expr a);  // `a` itself where it is real
-  // kRealAdd to kRealPow of two, kSqrt to kExp of one (b is null).
+  // kRealAdd to kRealMod of two, kSqrt to kExp of one (b is null).
   [[nodiscard]] Expr real_op(ExprKind kind, Expr a, Expr b = nullptr);
   [[nodiscard]] Expr rounded(ExprKind kind, Expr real);  // kTrunc to kRound
   [[nodiscard]] bool is_real(Expr e) const;

@@ -9,6 +9,15 @@
 
 namespace fairlead {
 
+namespace {
+
+double floored_remainder(double a, double b) {
+  const double rest = std::fmod(a, b);
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
+}  // namespace
+
 double compute_real(ExprKind kind, double a, double b) {
   switch (kind) {
     case ExprKind::kRealAdd:
@@ -21,6 +30,10 @@ double compute_real(ExprKind kind, double a, double b) {
       return a / b;
     case ExprKind::kRealPow:
       return std::pow(a, b);
+    case ExprKind::kRealFloorDiv:
+      return std::nearbyint((a - floored_remainder(a, b)) / b);
+    case ExprKind::kRealMod:
+      return floored_remainder(a, b);
     case ExprKind::kSqrt:
       return std::sqrt(a);
     case ExprKind::kLog:
@@ -76,6 +89,8 @@ bool ExprPool::may_be_negative(Expr e) const {
       return may_be_negative(e->args[1]) || may_be_negative(e->args[2]);
     case ExprKind::kReal:
       return !(std::bit_cast<double>(e->value) >= 0);
+    case ExprKind::kRealMod:
+      return may_be_negative(e->args[1]);
     case ExprKind::kRealSub:
     case ExprKind::kLog:
     case ExprKind::kLog2:
@@ -155,6 +170,36 @@ Expr ExprPool::to_real(Expr a) {
   return is_const(a) ? real(static_cast<double>(a->value)) : intern(ExprKind::kToReal, 0, {a});
 }
 
+namespace {
+
+// The integer that a real number is, as long as it has 53 bits; null where it is none.
+Expr whole(ExprPool& pool, Expr e) {
+  constexpr double kMost = 9007199254740992.0;
+  switch (e->kind) {
+    case ExprKind::kToReal:
+      return e->args[0];
+    case ExprKind::kReal: {
+      const double value = std::bit_cast<double>(e->value);
+      const bool fits = value == std::floor(value) && std::abs(value) < kMost;
+      return fits ? pool.constant(static_cast<std::int64_t>(value)) : nullptr;
+    }
+    case ExprKind::kRealAdd:
+    case ExprKind::kRealSub:
+    case ExprKind::kRealMul: {
+      const Expr a = whole(pool, e->args[0]);
+      const Expr b = a == nullptr ? nullptr : whole(pool, e->args[1]);
+      if (b == nullptr) return nullptr;
+      return e->kind == ExprKind::kRealAdd   ? pool.add(a, b)
+             : e->kind == ExprKind::kRealSub ? pool.sub(a, b)
+                                             : pool.mul(a, b);
+    }
+    default:
+      return nullptr;
+  }
+}
+
+}  // namespace
+
 Expr ExprPool::real_op(ExprKind kind, Expr a, Expr b) {
   a = to_real(a);
   if (b == nullptr) {
@@ -166,21 +211,14 @@ Expr ExprPool::real_op(ExprKind kind, Expr a, Expr b) {
     return real(
         compute_real(kind, std::bit_cast<double>(a->value), std::bit_cast<double>(b->value)));
   }
+  if (kind == ExprKind::kRealFloorDiv || kind == ExprKind::kRealMod) {
+    const Expr top = whole(*this, a), bottom = whole(*this, b);
+    if (top != nullptr && bottom != nullptr && !is_const(bottom, 0)) {
+      return to_real(kind == ExprKind::kRealMod ? mod(top, bottom) : floordiv(top, bottom));
+    }
+  }
   return intern(kind, 0, {a, b});
 }
-
-namespace {
-
-// The integer that a real number is, as long as it has 53 bits; null where it is none.
-Expr whole(ExprPool& pool, Expr e) {
-  if (e->kind == ExprKind::kToReal) return e->args[0];
-  if (e->kind != ExprKind::kReal) return nullptr;
-  const double value = std::bit_cast<double>(e->value);
-  const bool fits = value == std::floor(value) && std::abs(value) < 9007199254740992.0;
-  return fits ? pool.constant(static_cast<std::int64_t>(value)) : nullptr;
-}
-
-}  // namespace
 
 // A quotient of integers below 2**53 is rounded to a double that lies between the same whole
 // numbers, so that its floor and ceiling are those of the exact quotient.

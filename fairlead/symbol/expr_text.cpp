@@ -175,11 +175,13 @@ class Printer {
         text_ += ')';
         return;
       default:
-        text_ += e->kind == ExprKind::kRealPow ? "pow"
-                 : e->kind == ExprKind::kSqrt  ? "sqrt"
-                 : e->kind == ExprKind::kLog2  ? "log2"
-                 : e->kind == ExprKind::kExp   ? "exp"
-                                               : "log";
+        text_ += e->kind == ExprKind::kRealPow        ? "pow"
+                 : e->kind == ExprKind::kRealFloorDiv ? "quotient"
+                 : e->kind == ExprKind::kRealMod      ? "remainder"
+                 : e->kind == ExprKind::kSqrt         ? "sqrt"
+                 : e->kind == ExprKind::kLog2         ? "log2"
+                 : e->kind == ExprKind::kExp          ? "exp"
+                                                      : "log";
         for (std::size_t i = 0; i < e->args.size(); ++i) {
           text_ += i == 0 ? "(" : ", ";
           print_real(e->args[i]);
@@ -523,6 +525,8 @@ class Parser {
     if (accept("exp(")) return real_call(ExprKind::kExp, false);
     if (accept("where(")) return choice([&] { return real_sum(); });
     if (accept("pow(")) return real_call(ExprKind::kRealPow, true);
+    if (accept("quotient(")) return real_call(ExprKind::kRealFloorDiv, true);
+    if (accept("remainder(")) return real_call(ExprKind::kRealMod, true);
     if (accept("(")) {
       Expr inside = real_sum();
       expect(')');

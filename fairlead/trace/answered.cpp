@@ -17,7 +17,7 @@ struct Side {
   const Run& run;
   std::size_t next = 0;
   std::unordered_map<RunValue, RunValue> stands = {};  // results of neutral operators
-  std::set<RunValue> shared = {};                      // storages that such results may share
+  std::set<RunValue> shared = {};  // storages of copies that such operators make
 
   [[nodiscard]] RunValue at(RunValue v) const {
     const auto it = stands.find(v);
@@ -58,7 +58,12 @@ struct Side {
           if (item.kind == ItemKind::kInt && item.i != 0) return;
         }
       }
+      for (std::uint32_t k = 1; k < op.item_count; ++k) {  // interpolate(x, scale_factor=1.05)
+        const Item& item = run.items[op.items + k];
+        if (item.kind == ItemKind::kFloat && item.f != 1) return;
+      }
       stands[to] = at(from);
+      if (storage(from) == storage(to)) continue;  // what is written to one is in the other
       shared.insert(storage(from));
       shared.insert(storage(to));
     }
@@ -140,7 +145,8 @@ class Pair {
       const Item &p = a_.run.items[x.results + k], &q = b_.run.items[y.results + k];
       if (p.kind != q.kind) return false;
       if (p.kind == ItemKind::kTensor) {
-        twin_[static_cast<RunValue>(p.i)] = static_cast<RunValue>(q.i);
+        // What is written through a view of everything is that.
+        twin_[a_.at(static_cast<RunValue>(p.i))] = b_.at(static_cast<RunValue>(q.i));
       } else if (p.kind == ItemKind::kFloat ? p.f != q.f : p.i != q.i) {
         return false;
       }

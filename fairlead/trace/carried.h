@@ -94,6 +94,7 @@ struct Guard {
   std::uint32_t op = 0;      // how many operators had run
   std::uint32_t source = 0;  // string ids
   std::uint32_t module = 0;
+  bool told = false;  // of a count: the number was put into a sentence, which is mostly for people
 };
 
 }  // namespace fairlead

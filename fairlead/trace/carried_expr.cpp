@@ -20,9 +20,11 @@ Expr computed(ExprPool& p, const Carry& node, Expr a, Expr b) {
     case CarryKind::kDiv:
       return p.real_op(ExprKind::kRealDiv, a, b);
     case CarryKind::kFloorDiv:
-      return real || is_const(b, 0) ? nullptr : p.floordiv(a, b);
+      if (real) return p.real_op(ExprKind::kRealFloorDiv, a, b);
+      return is_const(b, 0) ? nullptr : p.floordiv(a, b);
     case CarryKind::kMod:
-      return real || is_const(b, 0) ? nullptr : p.mod(a, b);
+      if (real) return p.real_op(ExprKind::kRealMod, a, b);
+      return is_const(b, 0) ? nullptr : p.mod(a, b);
     case CarryKind::kPow: {
       if (node.real) return p.real_op(ExprKind::kRealPow, a, b);
       if (is_const(a, 2)) return p.power2(b);

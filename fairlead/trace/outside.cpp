@@ -14,10 +14,6 @@ bool is_number(const Item& item) {
          item.kind == ItemKind::kBool;
 }
 
-double number(const Item& item) {
-  return item.kind == ItemKind::kFloat ? item.f : static_cast<double>(item.i);
-}
-
 std::string text(double value) {
   std::ostringstream out;
   out << value;
@@ -39,7 +35,8 @@ class Outside {
       }
       for (std::uint32_t k = 0; k < a.result_count; ++k) {
         const Item& seen = first_.items[a.results + k];
-        if (is_number(seen)) read_.emplace(number(seen), number(second_.items[b.results + k]));
+        if (is_number(seen))
+          read_.emplace(number_of(seen), number_of(second_.items[b.results + k]));
         if (seen.kind == ItemKind::kTensor) keep_sizes(seen, second_.items[b.results + k]);
       }
     }
@@ -56,7 +53,7 @@ class Outside {
   void look(std::size_t op, const Item& a, const Item& b) {
     if (a.kind != b.kind) return;
     if (is_number(a)) {
-      const std::pair pair(number(a), number(b));
+      const std::pair pair(number_of(a), number_of(b));
       if (pair.first != pair.second && pair.first == pair.first && !read_.contains(pair)) {
         add(op,
             "the number " + text(pair.first) + " (" + text(pair.second) + " with other values)");

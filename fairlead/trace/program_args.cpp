@@ -110,10 +110,17 @@ Arg ProgramBuilder::read_item(std::uint32_t& at, const std::string& name) {
       arg.kind = ArgKind::kValue;
       arg.value = read_value(static_cast<RunValue>(item.i));
       break;
-    case ItemKind::kInt:
+    case ItemKind::kInt: {
+      const auto reals =
+          over_runs(at, false, [](const Item& i) { return i.kind == ItemKind::kFloat; });
+      if (std::find(reals.begin(), reals.end(), true) != reals.end()) {
+        read_float(at, name, arg);
+        break;
+      }
       arg.kind = ArgKind::kInt;
       arg.expr = solve_int(over_runs(at, false, [](const Item& i) { return i.i; }), name, at);
       break;
+    }
     case ItemKind::kFloat:
       read_float(at, name, arg);
       break;
@@ -151,7 +158,7 @@ Arg ProgramBuilder::read_item(std::uint32_t& at, const std::string& name) {
 }
 
 void ProgramBuilder::read_float(std::uint32_t at, const std::string& name, Arg& arg) {
-  const auto seen = over_runs(at, false, [](const Item& i) { return i.f; });
+  const auto seen = over_runs(at, false, number_of);
   arg.kind = ArgKind::kFloat;
   arg.number = seen[0];
   if (const Expr known = remembered_real(at, seen); known != nullptr) {

@@ -145,10 +145,11 @@ Expr ProgramBuilder::remembered(std::uint32_t at, const std::vector<std::int64_t
 }
 
 // Numbers that stand in the source, of which a question chose: x[:, 1:] if n % 2 else x[:, 2:].
-// Only where no number has lost its memory so far, which would look the same.
+// Only where no number has lost its memory so far, which would look the same, and not those that an
+// operator computes of a factor below Python.
 Expr ProgramBuilder::written(std::uint32_t offset, const std::vector<std::int64_t>& observed,
                              const Fits& fits) {
-  if (forgot()) return nullptr;
+  if (forgot() || vocabulary_.ops[run_.ops[op_].op].name.has(Trait::kScales)) return nullptr;
   std::vector<Expr> by_run;
   for (std::size_t r = 0; r < observed.size(); ++r) {
     const Run& run = *request_.runs[r];
@@ -227,8 +228,12 @@ Expr ProgramBuilder::unified(const std::vector<Expr>& by_run, const Fits& fits) 
   if (std::find(by_run.begin(), by_run.end(), nullptr) != by_run.end()) return nullptr;
   const std::vector<std::size_t> all = all_runs(by_run.size());
   follow_ways();
+  const bool by_ways = program_.by_ways;
   const Expr e = by_way(by_run, all, 0, {});
-  if (e == nullptr || !fits(e)) return of_some(by_run, fits);
+  if (e == nullptr || !fits(e)) {
+    program_.by_ways = by_ways;
+    return of_some(by_run, fits);
+  }
   const bool chosen = std::any_of(by_run.begin(), by_run.end(), [&](Expr one) { return one != e; });
   if (chosen && !request_.nested) require_seen(all, 0, {});
   return e;
@@ -592,6 +597,7 @@ void ProgramBuilder::add_guards() {
           counted->second.source = vocabulary_.strings[guard.source];
         }
         counted->second.numbers.insert(right);
+        counted->second.told = counted->second.told && guard.told;
         continue;
       }
       if (pool().symbols_of(left).empty() &&
@@ -619,6 +625,8 @@ void ProgramBuilder::add_guards() {
   for (const auto& [left, counted] : counts) {
     const std::set<Expr>& numbers = counted.numbers;
     if (request_.rolled != nullptr || pool().symbols_of(left).empty()) continue;
+    // Messages name what values count, and are made whether anybody reads them or not.
+    if (counted.told && is_of_values({Compare::kEqual, true, left, left})) continue;
     if (!std::all_of(numbers.begin(), numbers.end(), [](Expr n) { return is_const(n); })) continue;
     if (numbers.size() == 1) {
       found.push_back(

@@ -37,7 +37,7 @@ bool ProgramBuilder::folds(const OpRecord& record, const OpDef& def) {
         if (value != item.i) return false;
       }
     } else if (item.kind == ItemKind::kFloat) {
-      const auto seen = over_runs(at, false, [](const Item& i) { return i.f; });
+      const auto seen = over_runs(at, false, number_of);
       for (const double value : seen) {
         if (value != item.f && value == value) return false;
       }

@@ -159,6 +159,7 @@ class ProgramBuilder {
   // this way.
   struct Counted {
     std::set<Expr> numbers;
+    bool told = true;  // and nothing but told (carried.h)
     std::size_t run = 0;
     std::vector<GuardPath::Step> way;
     std::string module, source;  // of the line that counted

@@ -42,6 +42,11 @@ struct Item {
   };
 };
 
+// The value of a number of whatever kind.
+[[nodiscard]] inline double number_of(const Item& item) {
+  return item.kind == ItemKind::kFloat ? item.f : static_cast<double>(item.i);
+}
+
 struct OpDef {
   OpName name;                      // "aten.add_.Tensor"
   OpName functional;                // "aten.add.Tensor" where it writes; empty otherwise
@@ -115,6 +120,9 @@ struct Run {
   std::unordered_map<RunValue, std::vector<std::int64_t>> strides;
   // Results that no input decides, kept so that they can become constants: value -> bytes.
   std::unordered_map<RunValue, RunConstant> kept;
+
+  // A run that ended is kept: its lists need no room to grow.
+  void trim();
 
   [[nodiscard]] std::int64_t dim(RunValue v, int axis) const {
     return dims[values[v].dims + static_cast<std::uint32_t>(axis)];

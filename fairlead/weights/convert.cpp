@@ -5,6 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <span>
 #include <thread>
@@ -135,6 +136,13 @@ ConvertedFile::ConvertedFile(const WeightFolder& folder, const std::string& path
   file_.hash_into(&hash_);
 }
 
+ConvertedFile::Added ConvertedFile::add(Dtype dtype, const StoredBlocks& blocks) {
+  const auto in_order = blocks.in_order(std::numeric_limits<std::size_t>::max());
+  std::vector<StoredPart> parts;
+  for (std::size_t k = 0; k < in_order->count(); ++k) parts.push_back(in_order->part(folder_, k));
+  return add(dtype, parts);
+}
+
 ConvertedFile::Added ConvertedFile::add(Dtype dtype, const std::vector<StoredPart>& parts) {
   std::int64_t bytes = 0;
   for (const StoredPart& part : parts) {
@@ -152,7 +160,7 @@ ConvertedFile::Added ConvertedFile::add(Dtype dtype, const std::vector<StoredPar
   const std::int64_t begin = file_.position();
   ContentHash hash;
   for (const StoredPart& part : parts) convert(part, dtype, hash);
-  return {begin, hash.hex()};
+  return {begin, bytes, hash.value()};
 }
 
 // As many pieces at once as there are threads; they are written in their order.

@@ -8,19 +8,10 @@
 
 #include "fairlead/files/content_hash.h"
 #include "fairlead/files/output_file.h"
+#include "fairlead/weights/stored_blocks.h"
 #include "fairlead/weights/weight_folder.h"
 
 namespace fairlead {
-
-// Elements of a checkpoint's file: element (i, j) lies at `offset` + (i*strides[0] + j*strides[1]) *
-// its size.
-struct StoredPart {
-  std::size_t file = 0;
-  std::int64_t offset = 0;
-  Dtype dtype = Dtype::kFloat32;
-  std::vector<std::int64_t> dims;
-  std::vector<std::int64_t> strides;  // in elements
-};
 
 class ConvertedFile {
  public:
@@ -30,10 +21,12 @@ class ConvertedFile {
 
   struct Added {
     std::int64_t begin = 0;  // of the tensor in the file
-    std::string hash;        // of its bytes, as they were before they were written
+    std::int64_t bytes = 0;
+    std::uint64_t hash = 0;  // of its bytes, as they were before they were written
   };
-  // Appends the parts, in the order of their elements, as `dtype`. Throws Error(kUnsupported) for a
-  // change between types that are not floats.
+  // Appends the elements in their order, as `dtype`. Throws Error(kUnsupported) for a change between
+  // types that are not floats.
+  Added add(Dtype dtype, const StoredBlocks& blocks);
   Added add(Dtype dtype, const std::vector<StoredPart>& parts);
   // Whole after this; the hash of its bytes, 16 digits.
   std::string close();

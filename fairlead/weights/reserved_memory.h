@@ -2,6 +2,7 @@
 // stands behind them until somebody looks, and whether somebody did is known.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -21,11 +22,18 @@ class ReservedMemory {
   [[nodiscard]] bool touched() const;
   // Whatever was written is gone, and its memory given back.
   void forget();
+  // The same of a part of it, but for pages that it shares with others.
+  void forget(std::size_t offset, std::size_t bytes);
+  // Whether its bytes are what they stand for.
+  void set_filled(bool filled) { filled_ = filled; }
+  // Whether this is memory of one that is not filled: whoever wants the numbers there has none.
+  [[nodiscard]] static bool is_empty(const std::byte* at);
 
  private:
   int descriptor_ = -1;
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
+  std::atomic<bool> filled_ = false;
 };
 
 }  // namespace fairlead

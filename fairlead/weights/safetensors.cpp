@@ -133,7 +133,7 @@ class Reader {
     if (json["dtype"].get(type) != simdjson::SUCCESS) fail("a dtype" + of, "none");
     const auto* const known = std::ranges::find(kTypes, type, &TypeRow::word);
     if (known == std::end(kTypes)) fail("a known dtype" + of, named(type));
-    made.type = type;
+    made.type = known->word;
     made.dtype = known->dtype;
     simdjson::dom::array sizes;
     if (json["shape"].get(sizes) != simdjson::SUCCESS) fail("a shape" + of, "none");

@@ -11,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fairlead/base/dtype.h"
@@ -19,7 +20,7 @@ namespace fairlead {
 
 struct StoredTensor {
   std::string name;
-  std::string type;            // as the file spells it: "BF16"
+  std::string_view type;       // as the format spells it: "BF16"
   std::optional<Dtype> dtype;  // none: a type of the format that tensors here do not have ("F4")
   std::vector<std::int64_t> dims;
   std::int64_t begin = 0;  // of its first byte, from the start of the file

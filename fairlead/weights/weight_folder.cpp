@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
-#include <map>
+#include <iterator>
+#include <optional>
+#include <set>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -56,8 +58,13 @@ bool is_plain_name(std::string_view name) {
          name.find_first_of(std::string_view("/\\\0", 3)) == std::string_view::npos;
 }
 
-// Tensor -> file, as the index says.
-std::map<std::string, std::string> read_index(const std::string& path) {
+struct IndexRow {
+  std::string tensor;
+  std::size_t file;  // of the names
+};
+
+// What the index says, by tensor; the files that it names, in their order, go to `names`.
+std::vector<IndexRow> read_index(const std::string& path, std::vector<std::string>& names) {
   const MappedFile file(path, "read_weights", kComplete);
   if (static_cast<std::int64_t>(file.bytes().size()) > kLargestIndex) {
     fail("an index of at most " + std::to_string(kLargestIndex) + " bytes",
@@ -70,19 +77,33 @@ std::map<std::string, std::string> read_index(const std::string& path) {
   if (parser.parse(text)["weight_map"].get(rows) != simdjson::SUCCESS) {
     fail("a weight_map in '" + path + "'", "none");
   }
-  std::map<std::string, std::string> found;
-  for (const auto row : rows) {
+  const auto file_of = [](simdjson::dom::element value) -> std::optional<std::string_view> {
     std::string_view name;
-    if (row.value.get(name) != simdjson::SUCCESS || !is_plain_name(name) ||
-        !name.ends_with(".safetensors")) {
+    const bool plain = value.get(name) == simdjson::SUCCESS && is_plain_name(name) &&
+                       name.ends_with(".safetensors");
+    return plain ? std::optional(name) : std::nullopt;
+  };
+  std::set<std::string, std::less<>> files;
+  for (const auto row : rows) {
+    const std::optional<std::string_view> name = file_of(row.value);
+    if (!name) {
       fail("names of .safetensors files beside it in '" + path + "'",
            std::string(simdjson::minify(row.value)).substr(0, 120));
     }
-    if (!found.emplace(row.key, name).second) {
-      fail("each tensor once in '" + path + "'", "'" + std::string(row.key) + "' twice");
-    }
+    if (!files.contains(*name)) files.emplace(*name);
+  }
+  names.assign(files.begin(), files.end());
+  std::vector<IndexRow> found;
+  found.reserve(rows.size());
+  for (const auto row : rows) {
+    const auto at = std::ranges::lower_bound(names, *file_of(row.value));
+    found.push_back({std::string(row.key), static_cast<std::size_t>(at - names.begin())});
   }
   if (found.empty()) fail("tensors in the weight_map of '" + path + "'", "none");
+  std::ranges::sort(found, {}, &IndexRow::tensor);
+  const auto twice = std::ranges::adjacent_find(found, {}, &IndexRow::tensor);
+  if (twice != found.end())
+    fail("each tensor once in '" + path + "'", "'" + twice->tensor + "' twice");
   return found;
 }
 
@@ -115,6 +136,7 @@ WeightFile::WeightFile(const std::string& path) : path_(path) {
       problem = reason(errno);
     } else {
       data_ = static_cast<std::byte*>(at);
+      guard_ = MappingGuard(at, size_);
     }
   }
   if (!problem.empty()) {
@@ -124,6 +146,7 @@ WeightFile::WeightFile(const std::string& path) : path_(path) {
 }
 
 WeightFile::~WeightFile() {
+  guard_ = {};
   if (data_ != nullptr) ::munmap(data_, size_);
   ::close(descriptor_);
 }
@@ -149,7 +172,7 @@ void WeightFile::read(std::int64_t offset, std::span<std::byte> into) const {
   }
 }
 
-std::string WeightFile::hash(std::int64_t offset, std::int64_t bytes) const {
+std::uint64_t WeightFile::hash(std::int64_t offset, std::int64_t bytes) const {
   constexpr std::int64_t kPiece = 1 << 20;
   const auto size = static_cast<std::int64_t>(size_);
   if (offset < 0 || bytes < 0 || offset > size - bytes) {
@@ -165,7 +188,7 @@ std::string WeightFile::hash(std::int64_t offset, std::int64_t bytes) const {
     read(offset + done, std::span(piece).first(some));
     found.update(std::span(piece).first(some));
   }
-  return found.hex();
+  return found.value();
 }
 
 void WeightFile::forget(std::int64_t offset, std::int64_t bytes) const {
@@ -176,17 +199,20 @@ void WeightFile::forget(std::int64_t offset, std::int64_t bytes) const {
   }
 }
 
-WeightFolder::WeightFolder(const std::string& folder) : folder_(folder) {
+WeightFolder::WeightFolder(const std::string& folder, const std::string& file) : folder_(folder) {
   const auto in_folder = [&](const std::string& name) {
     return (fs::path(folder) / name).string();
   };
   std::error_code error;
-  std::map<std::string, std::string> index;
-  if (fs::exists(in_folder(kIndex), error)) {
-    index = read_index(in_folder(kIndex));
-    for (const auto& [tensor, file] : index) names_.push_back(file);
-    std::ranges::sort(names_);
-    names_.erase(std::unique(names_.begin(), names_.end()), names_.end());
+  std::vector<IndexRow> index;
+  if (!file.empty()) {
+    if (!file.ends_with(".safetensors")) {
+      fail("a folder with safetensors files, or one of them", "'" + in_folder(file) + "'",
+           "Name a checkpoint in that format.");
+    }
+    names_.push_back(file);
+  } else if (fs::exists(in_folder(kIndex), error)) {
+    index = read_index(in_folder(kIndex), names_);
   } else if (fs::exists(in_folder(kSingle), error)) {
     names_.emplace_back(kSingle);
   } else if (has_pickles(folder)) {
@@ -196,28 +222,33 @@ WeightFolder::WeightFolder(const std::string& folder) : folder_(folder) {
   } else {
     fail(std::string(kSingle) + " or " + kIndex + " in '" + folder + "'", "none");
   }
-  std::map<std::string_view, std::size_t> where;
+  tensors_.reserve(index.size());
   for (std::size_t k = 0; k < names_.size(); ++k) {
     if (!fs::exists(in_folder(names_[k]), error)) {
-      fail("'" + in_folder(names_[k]) + "', which the index names", "no such file");
+      fail("'" + in_folder(names_[k]) + "'" + (index.empty() ? "" : ", which the index names"),
+           "no such file");
     }
     files_.push_back(std::make_unique<WeightFile>(in_folder(names_[k])));
     for (StoredTensor& each : read_safetensors(files_.back()->bytes(), in_folder(names_[k]))) {
       tensors_.push_back({std::move(each), k});
     }
+    files_.back()->forget(0, static_cast<std::int64_t>(files_.back()->bytes().size()));
   }
-  for (const Tensor& each : tensors_) {
-    const auto [known, is_new] = where.emplace(each.stored.name, each.file);
-    if (!is_new) {
-      fail("each tensor in one file", "'" + each.stored.name + "' in '" +
-                                          in_folder(names_[known->second]) + "' and in '" +
-                                          in_folder(names_[each.file]) + "'");
-    }
+  std::vector<const Tensor*> by_name;
+  by_name.reserve(tensors_.size());
+  for (const Tensor& each : tensors_) by_name.push_back(&each);
+  const auto name_of = [](const Tensor* each) -> const std::string& { return each->stored.name; };
+  std::ranges::stable_sort(by_name, {}, name_of);
+  const auto twice = std::ranges::adjacent_find(by_name, {}, name_of);
+  if (twice != by_name.end()) {
+    fail("each tensor in one file", "'" + name_of(*twice) + "' in '" +
+                                        in_folder(names_[(*twice)->file]) + "' and in '" +
+                                        in_folder(names_[(*std::next(twice))->file]) + "'");
   }
   for (const auto& [tensor, file] : index) {
-    const auto found = where.find(tensor);
-    if (found == where.end() || names_[found->second] != file) {
-      fail("'" + tensor + "' in '" + in_folder(file) + "', as the index says", "none");
+    const auto found = std::ranges::lower_bound(by_name, tensor, {}, name_of);
+    if (found == by_name.end() || name_of(*found) != tensor || (*found)->file != file) {
+      fail("'" + tensor + "' in '" + in_folder(names_[file]) + "', as the index says", "none");
     }
   }
 }

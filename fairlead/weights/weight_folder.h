@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "fairlead/files/mapping_guard.h"
 #include "fairlead/weights/safetensors.h"
 
 namespace fairlead {
@@ -33,8 +34,8 @@ class WeightFile {
   // Reads into `into`, from the file and not through the mapping: a file that became shorter is an
   // Error(kIo) and no signal.
   void read(std::int64_t offset, std::span<std::byte> into) const;
-  // The hash of bytes of the file, 16 digits, read a bounded piece at a time.
-  [[nodiscard]] std::string hash(std::int64_t offset, std::int64_t bytes) const;
+  // The hash of bytes of the file, read a bounded piece at a time.
+  [[nodiscard]] std::uint64_t hash(std::int64_t offset, std::int64_t bytes) const;
   // What was read through the mapping need not stay in memory.
   void forget(std::int64_t offset, std::int64_t bytes) const;
   [[nodiscard]] int descriptor() const { return descriptor_; }
@@ -45,6 +46,7 @@ class WeightFile {
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
   struct ::stat opened_ {};
+  MappingGuard guard_;
 };
 
 class WeightFolder {
@@ -54,10 +56,11 @@ class WeightFolder {
     std::size_t file = 0;  // of files()
   };
 
-  // Reads model.safetensors.index.json, or model.safetensors, and the headers. Throws
-  // Error(kInvalidInput), or kIo: a file missing, a header that does not fit its file, a tensor that
-  // two files have or that the index names and no file has, a name that leads out of the folder.
-  explicit WeightFolder(const std::string& folder);
+  // Reads model.safetensors.index.json, or model.safetensors, and the headers; with `file` that one
+  // alone. Throws Error(kInvalidInput), or kIo: a file missing, a header that does not fit its file,
+  // a tensor that two files have or that the index names and no file has, a name that leads out of
+  // the folder.
+  explicit WeightFolder(const std::string& folder, const std::string& file = {});
   WeightFolder(const WeightFolder&) = delete;
   WeightFolder& operator=(const WeightFolder&) = delete;
   ~WeightFolder() = default;

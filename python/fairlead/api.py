@@ -9,6 +9,7 @@ from typing import Any
 from fairlead import _core
 from fairlead.adapters.export import adapted
 from fairlead.base.alone import alone
+from fairlead.elsewhere.stand_ins import where_it_is
 from fairlead.experiment.job import Job
 from fairlead.experiment.progress import Progress
 from fairlead.experiment.result import ExportResult
@@ -42,12 +43,14 @@ def export(
     target: OnnxRuntime | None = None,
     quantize: Blocks | None = None,
     lora: str | None = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:
     """Exports a PyTorch module with every dimension dynamic that the model lets vary: to ONNX, or by the suffix of the
     path to a torch.export.ExportedProgram (.pt2) or to ExecuTorch (.pte).
 
-    model: the module, in eval mode, on the CPU; or a program of torch.export, or the name of a .pt2 file with one:
+    model: the module, in eval mode, wherever it is: what accelerate offloaded or is on another device is streamed from
+        there, and the file is checked on the CPU; or a program of torch.export, or the name of a .pt2 file with one:
         then export(program, path), with no inputs.
     inputs: one example call (a tuple of positional or a dict of named arguments), or a list of several.
     path: the .onnx file; large weights go to a file beside it. None leaves no file: the result's model can be written.
@@ -76,6 +79,8 @@ def export(
     lora: "inputs" makes the active LoRA adapter of a model (of PEFT, or of the same structure) inputs of any rank, and
         writes it to a file with the suffix .onnx_adapter beside the .onnx file, for onnxruntime.LoraAdapter; "merge"
         adds it to the weights. None: the model as it stands.
+    checkpoint: of a model on meta, which has no values: a safetensors file, or a folder of them, with its tensors by
+        their names.
     progress: True prints the stages, a function is called with each.
 
     >>> result = fairlead.export(model, {"input_ids": ids}, "model.onnx")
@@ -85,7 +90,7 @@ def export(
         dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names, opset=opset,
         external_data=external_data, verify=verify, strict=strict, tolerance=tolerance, allow_random=allow_random,
         max_size=max_size, optimize=optimize, notes=notes, shared_weights=shared_weights,
-        runtime=runtime, fused_for=target, quantize=quantize, lora=lora,
+        runtime=runtime, fused_for=target, quantize=quantize, lora=lora, checkpoint=checkpoint,
     )  # fmt: skip
     return export_with(options, model, inputs, path, tracer, progress)
 
@@ -120,8 +125,17 @@ def export_with(
             f"[export] Expected a path that ends in .onnx, and a model that is observed, with lora='inputs', got "
             f"{got}. Leave one of them out."
         )
-    with adapted(options, model, inputs, path) as (options, inputs):
+    with (
+        where_it_is(options, model, inputs, is_lean(options, target, tracer), export_with, show) as (options, inputs),
+        adapted(options, model, inputs, path) as (options, inputs),
+    ):
         return run_target(target, options, model, inputs, path, tracer, show)
+
+
+def is_lean(options: Options, target: Any, tracer: str) -> bool:
+    """Whether a file is made by recording alone: then nobody needs the weights until they are written."""
+    others = (options.fused_for, options.quantize, options.stored, options.lora)
+    return target is OnnxExport and tracer == "observe" and all(each is None for each in others)
 
 
 def run_target(
@@ -138,6 +152,8 @@ def run_target(
         result = target(model, inputs, path, options, Progress(show)).run()
         return result
     except ControlFlow:  # torch.cond and its like, which the other tracer keeps
+        if options.placed is not None:
+            options.placed.read("it has control flow of torch's own")
         if target is not OnnxExport:
             result = target(model, inputs, path, options, Progress(show), method="torch.export").run()
             return result

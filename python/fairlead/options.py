@@ -50,6 +50,8 @@ class OnnxRuntime:
                 f'[OnnxRuntime] Expected the provider "cpu", got {self.provider!r}. Leave the target out for a file '
                 "that other providers run."
             )
+        if not isinstance(self.padding, bool):
+            raise InvalidInput(f"[OnnxRuntime] Expected padding as True or False, got {self.padding!r}.")
         if self.cache not in CACHES:
             raise InvalidInput(f'[OnnxRuntime] Expected the cache "joined" or "shared", got {self.cache!r}.')
         if self.version is not None and self.number() < OLDEST_FUSED:
@@ -62,7 +64,8 @@ class OnnxRuntime:
         """24 for 1.24; 0 where nothing is known."""
         if self.version is None:
             return installed_runtime()
-        major, _, rest = str(self.version).partition(".")
+        # A number is no version: 1.30 is 1.3.
+        major, _, rest = self.version.partition(".") if isinstance(self.version, str) else ("", "", "")
         minor = rest.partition(".")[0]
         if major != "1" or not minor.isdigit():
             raise InvalidInput(f'[OnnxRuntime] Expected a version such as "1.24", or None, got {self.version!r}.')
@@ -94,6 +97,7 @@ class Options:
     stored_activations: str = "float32"
     own_examples: bool = False  # nobody gave the calls: a fused file need not take their sizes
     placed: Any = None  # weights that stay in files: the model is recorded without them
+    checkpoint: Any = None  # of a model on meta
     checked: str = ""  # what was checked in place of the file, which is not run
     lora: str | None = None
     adapter: Any = None  # what `lora` makes of the model (fairlead.adapters)

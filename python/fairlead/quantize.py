@@ -34,8 +34,11 @@ class Blocks:
 
     def __post_init__(self) -> None:
         name = type(self).__name__
-        if isinstance(self.block, bool) or self.block not in BLOCKS:
+        if not isinstance(self.block, int) or self.block not in BLOCKS:
             raise InvalidInput(f"[{name}] Expected block as one of {', '.join(map(str, BLOCKS))}, got {self.block!r}.")
+        for option in ("head", "symmetric", "search"):
+            if not isinstance(getattr(self, option), bool):
+                raise InvalidInput(f"[{name}] Expected {option} as True or False, got {getattr(self, option)!r}.")
         check_activations(self)
 
 

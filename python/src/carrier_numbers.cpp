@@ -23,14 +23,7 @@ PyObject* compute(PyObject* a, PyObject* b, Binary slot) {
 
 template <CarryKind kKind, Binary kSlot>
 PyObject* binary(PyObject* a, PyObject* b) {
-  PyObject* plain = compute(a, b, kSlot);
-  // Python's floor division and remainder of floats are not one rounding of the quotient.
-  const bool floats = plain != nullptr && PyFloat_CheckExact(plain);
-  if (floats && (kKind == CarryKind::kFloorDiv || kKind == CarryKind::kMod)) {
-    note_forgotten();
-    return plain;
-  }
-  return carry_binary(plain, kKind, a, b);
+  return carry_binary(compute(a, b, kSlot), kKind, a, b);
 }
 
 template <Binary kSlot>
@@ -39,11 +32,9 @@ PyObject* forgetful(PyObject* a, PyObject* b) {
   return compute(a, b, kSlot);
 }
 
-PyObject* int_divmod(PyObject* a, PyObject* b) {
+PyObject* both_of_division(PyObject* a, PyObject* b) {
   PyObject* pair = compute(a, b, &PyNumberMethods::nb_divmod);
-  if (pair == nullptr || !PyTuple_Check(pair) || PyFloat_Check(PyTuple_GET_ITEM(pair, 0))) {
-    return pair;
-  }
+  if (pair == nullptr || !PyTuple_Check(pair)) return pair;
   PyObject* quotient = PyTuple_GET_ITEM(pair, 0);
   PyObject* rest = PyTuple_GET_ITEM(pair, 1);
   Py_INCREF(quotient);
@@ -191,24 +182,19 @@ PyObject* method_floor(PyObject* self, PyObject*) { return rounded(self, CarryKi
 PyObject* method_ceil(PyObject* self, PyObject*) { return rounded(self, CarryKind::kCeil); }
 PyObject* method_trunc(PyObject* self, PyObject*) { return rounded(self, CarryKind::kTrunc); }
 
-PyObject* plain_of(PyObject* self) {
-  return is_int(self) ? PyLong_FromLongLong(PyLong_AsLongLong(self))
-                      : PyFloat_FromDouble(PyFloat_AS_DOUBLE(self));
-}
-
 PyObject* method_round(PyObject* self, PyObject* args) {
   PyObject* digits = Py_None;
   if (!PyArg_ParseTuple(args, "|O", &digits)) return nullptr;
   if (digits == Py_None) return rounded(self, CarryKind::kRound);
   note_forgotten();
-  PyObject* plain = plain_of(self);
+  PyObject* plain = without_memory(self);
   PyObject* result = PyObject_CallMethod(plain, "__round__", "O", digits);
   Py_DECREF(plain);
   return result;
 }
 
 PyObject* method_bit_length(PyObject* self, PyObject*) {
-  PyObject* plain = plain_of(self);
+  PyObject* plain = without_memory(self);
   PyObject* result = PyObject_CallMethod(plain, "bit_length", nullptr);
   Py_DECREF(plain);
   return carry_binary(result, CarryKind::kBitLength, self, nullptr);
@@ -235,8 +221,8 @@ PyObject* text(PyObject* self) {
 }
 
 PyObject* method_format(PyObject* self, PyObject* spec) {
-  if (const CarryId node = carried_node(self); node != kNoCarry) ask_which(node);
-  PyObject* plain = plain_of(self);
+  if (const CarryId node = carried_node(self); node != kNoCarry) ask_which(node, true);
+  PyObject* plain = without_memory(self);
   PyObject* result = plain == nullptr ? nullptr : PyObject_Format(plain, spec);
   Py_XDECREF(plain);
   return result;
@@ -244,10 +230,13 @@ PyObject* method_format(PyObject* self, PyObject* spec) {
 
 // What is pickled is the number alone.
 PyObject* method_reduce(PyObject* self, PyObject*) {
-  PyObject* plain = plain_of(self);
+  PyObject* plain = without_memory(self);
   PyObject* type = reinterpret_cast<PyObject*>(is_int(self) ? &PyLong_Type : &PyFloat_Type);
   return Py_BuildValue("(O(N))", type, plain);
 }
+
+const PyCFunction kArrayFunction =
+    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(array_function));
 
 PyMethodDef kIntMethods[] = {
     {"__floor__", method_floor, METH_NOARGS, nullptr},
@@ -259,6 +248,9 @@ PyMethodDef kIntMethods[] = {
     {"__copy__", method_copy, METH_NOARGS, nullptr},
     {"__deepcopy__", method_copy, METH_O, nullptr},
     {"__reduce__", method_reduce, METH_NOARGS, nullptr},
+    {"__array_ufunc__", kArrayFunction, METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"astype", array_type, METH_O, nullptr},
+    {"item", method_copy, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -272,6 +264,9 @@ PyMethodDef kFloatMethods[] = {
     {"__copy__", method_copy, METH_NOARGS, nullptr},
     {"__deepcopy__", method_copy, METH_O, nullptr},
     {"__reduce__", method_reduce, METH_NOARGS, nullptr},
+    {"__array_ufunc__", kArrayFunction, METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"astype", array_type, METH_O, nullptr},
+    {"item", method_copy, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -296,7 +291,7 @@ PyTypeObject* make_type(const char* name, Py_ssize_t size, PyTypeObject* base, P
       {Py_nb_remainder, slot(binary<CarryKind::kMod, &N::nb_remainder>)},
       {Py_nb_floor_divide, slot(binary<CarryKind::kFloorDiv, &N::nb_floor_divide>)},
       {Py_nb_true_divide, slot(binary<CarryKind::kDiv, &N::nb_true_divide>)},
-      {Py_nb_divmod, slot(int_divmod)},
+      {Py_nb_divmod, slot(both_of_division)},
       {Py_nb_power, slot(power)},
       {Py_nb_negative, slot(negative)},
       {Py_nb_positive, slot(positive)},
@@ -348,6 +343,10 @@ void watch_floats(bool on) {
   slots.nb_multiply = float_binary<binary<CarryKind::kMul, &N::nb_multiply>, &N::nb_multiply>;
   slots.nb_true_divide =
       float_binary<binary<CarryKind::kDiv, &N::nb_true_divide>, &N::nb_true_divide>;
+  slots.nb_floor_divide =
+      float_binary<binary<CarryKind::kFloorDiv, &N::nb_floor_divide>, &N::nb_floor_divide>;
+  slots.nb_remainder = float_binary<binary<CarryKind::kMod, &N::nb_remainder>, &N::nb_remainder>;
+  slots.nb_divmod = float_binary<both_of_division, &N::nb_divmod>;
   slots.nb_power = float_power;
   PyFloat_Type.tp_richcompare = float_compare;
 }

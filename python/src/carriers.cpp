@@ -58,13 +58,15 @@ void note_forgotten() {
   run.forgot_at = std::min(run.forgot_at, run.ops.size());
 }
 
-void ask_which(CarryId node) {
+void ask_which(CarryId node, bool told) {
   note_forgotten();
   const Carry& mine = sink->run().carried[node];
   if (mine.real) return;
   Carry number;
   number.i = mine.i;
+  const std::size_t known = sink->run().guards.size();
   add_guard(Compare::kCount, node, add_node(number), true);
+  if (sink->run().guards.size() > known) sink->run().guards.back().told = told;
 }
 
 PyObject* carry_binary(PyObject* plain, CarryKind kind, PyObject* a, PyObject* b) {

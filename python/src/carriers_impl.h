@@ -34,7 +34,7 @@ bool add_guard(Compare compare, CarryId left, CarryId right, bool outcome);
 // From here on a plain number may come from a size.
 void note_forgotten();
 // What was asked may depend on which number it is exactly: it is another one, where it can be.
-void ask_which(CarryId node);
+void ask_which(CarryId node, bool told = false);
 // A result (stolen) of an operator on these, with its memory; b may be null.
 PyObject* carry_binary(PyObject* plain, CarryKind kind, PyObject* a, PyObject* b);
 
@@ -42,6 +42,11 @@ PyObject* carry_binary(PyObject* plain, CarryKind kind, PyObject* a, PyObject* b
 void make_types();
 PyObject* rounded(PyObject* self, CarryKind kind);
 void watch_floats(bool on);
+
+// carrier_arrays.cpp: NumPy's functions.
+PyObject* array_function(PyObject* self, PyObject* args, PyObject* names);
+PyObject* array_type(PyObject* self, PyObject* type);
+PyObject* without_memory(PyObject* object);  // a new reference
 
 // carrier_doors.cpp: what C code would take the plain number of.
 void find_doors();

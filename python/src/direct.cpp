@@ -135,14 +135,27 @@ nb::object Recorder::call_directly(nb::handle func, nb::handle args) {
   if (nb::cast<int>(modes_()) != 1 || !level_().is_none()) return nb::none();
   const nb::object op = form->op;  // the table may grow while the function runs
   note_call(func, args, nb::none());
-  nb::object result;
-  {
-    const nb::object guard = undispatched_();  // as long as it is there
-    result = nb::steal(PyObject_Call(func.ptr(), args.ptr(), nullptr));
-    if (!result.is_valid()) throw nb::python_error();  // which takes it before the guard is left
-  }
+  const nb::object result = run_directly(func, args, op);
   add(op, args, nb::none(), result);
   return result;
+}
+
+nb::object Recorder::run_directly(nb::handle func, nb::handle args, const nb::object& op) {
+  const nb::object guard = undispatched_();  // as long as it is there
+  if (light_ != nullptr) {
+    nb::object known = light_->look(op, args, nb::none());
+    if (!known.is_none()) return known;
+    if (light_->touches()) return light_call_(op, args, nb::none());
+  }
+  nb::object result = nb::steal(PyObject_Call(func.ptr(), args.ptr(), nullptr));
+  if (!result.is_valid()) throw nb::python_error();  // which takes it before the guard is left
+  return result;
+}
+
+void Recorder::set_light(nb::object calls, nb::object call) {
+  light_ = calls.is_none() ? nullptr : nb::cast<LightCalls*>(calls);
+  light_holder_ = std::move(calls);
+  light_call_ = std::move(call);
 }
 
 }  // namespace fairlead::python

@@ -31,6 +31,7 @@
 #include "fairlead/quant/quantize.h"
 #include "fairlead/trace/join_programs.h"
 #include "fairlead/trace/program.h"
+#include "fairlead/weights/placed_weights.h"
 #include "program.h"
 #include "recorder.h"
 #include "shared_rows.h"
@@ -225,7 +226,9 @@ std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset, const Targ
   for (const auto& [symbol, min, max] : bounds) options.bounds.push_back({symbol, min, max});
   if (shared) options.stored = [&](const std::byte* begin) { return shared->stored(begin); };
   Graph graph = h.program.graph;  // what a target wants of it is not the program's
-  FusionLog fusions = run_passes(graph, target);
+  Target wanted = target;
+  wanted.opset = opset;
+  FusionLog fusions = run_passes(graph, wanted);
   auto handle = std::make_unique<ModelHandle>(
       ModelHandle{onnx::lower_graph(graph, options), std::move(fusions)});
   handle->model.producer_version = FAIRLEAD_VERSION;
@@ -413,9 +416,12 @@ void init_export(nb::module_& m) {
           "__init__",
           [](Target* t, const std::string& runtime, int version, bool optimize, bool fuse,
              bool padding, std::vector<std::string> left_out) {
-            new (t) Target{TargetKind::kOnnx, {parse_provider(runtime), version},
-                           optimize,          fuse,
-                           padding,           std::move(left_out)};
+            new (t) Target{.kind = TargetKind::kOnnx,
+                           .runtime = {parse_provider(runtime), version},
+                           .optimize = optimize,
+                           .fuse = fuse,
+                           .padding = padding,
+                           .left_out = std::move(left_out)};
           },
           "runtime"_a = "onnxruntime-cpu", "version"_a = 0, "optimize"_a = true, "fuse"_a = false,
           "padding"_a = false, "left_out"_a = std::vector<std::string>{},
@@ -581,20 +587,17 @@ void init_export(nb::module_& m) {
             s.declare(reinterpret_cast<const std::byte*>(address), bytes);
           },
           "address"_a, "bytes"_a, "Memory that neither moves nor changes while this is used.")
+      .def("declare_fetched", &onnx::SharedWeights::declare_fetched, "fetched"_a.none(),
+           "Weights that are elsewhere: models have them in their own order.")
       .def(
-          "declare_files",
+          "declare_placed",
           [](onnx::SharedWeights& s, const std::filesystem::path& folder,
-             const std::vector<std::tuple<std::uintptr_t, std::string, std::int64_t, std::int64_t>>&
-                 parts) {
-            FileRegions files;
-            for (const auto& [address, file, offset, bytes] : parts) {
-              files.add(reinterpret_cast<const std::byte*>(address), {file, offset, bytes});
-            }
-            s.declare_files(folder.string(), std::move(files));
+             const PlacedWeights& placed, const WeightFile* converted, const std::string& name) {
+            s.declare_files(folder.string(), placed.regions(converted, name));
           },
-          "folder"_a, "parts"_a,
-          "Memory, (address, file, offset, bytes), that stands for bytes of files in the folder: "
-          "models there refer to them.");
+          "folder"_a, "placed"_a, "converted"_a.none(), "name"_a,
+          "Memory that stands for bytes of files, which are in the folder: models there refer to "
+          "them.");
   nb::class_<onnx::StagedModel>(m, "StagedModel", "A written model that has not got its name yet.")
       .def_prop_ro("path", [](const onnx::StagedModel& s) { return s.path(); })
       .def_prop_ro("model_bytes", [](const onnx::StagedModel& s) { return s.result().model_bytes; })

@@ -4,6 +4,7 @@
 namespace nb = nanobind;
 
 namespace fairlead::python {
+void init_cached_functions(nb::module_& m);
 void init_errors(nb::module_& m);
 void init_experiment(nb::module_& m);
 void init_export(nb::module_& m);
@@ -21,11 +22,17 @@ void init_weights(nb::module_& m);
 }  // namespace fairlead::python
 
 NB_MODULE(_core, m) {
+#ifdef NDEBUG
+  // PyTorch keeps the memory of an array that a tensor borrowed when Python ends before the tensor:
+  // nothing is lost then, and nobody at a command line is to read about it.
+  nb::set_leak_warnings(false);
+#endif
   m.doc() = "The C++ core of Fairlead; use the package `fairlead` instead.";
   m.attr("__version__") = FAIRLEAD_VERSION;
   fairlead::python::init_errors(m);
   fairlead::python::init_observe(m);
   fairlead::python::init_record(m);
+  fairlead::python::init_cached_functions(m);
   fairlead::python::init_experiment(m);
   fairlead::python::init_probe(m);
   fairlead::python::init_files(m);

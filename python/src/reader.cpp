@@ -91,29 +91,9 @@ nb::dict read_summary(const std::filesystem::path& given) {
   return result;
 }
 
-// (name, dtype, file, offset, bytes) of the initializers that lie in other files.
-nb::list read_references(const std::filesystem::path& path) {
-  onnx::ModelSummary summary;
-  {
-    nb::gil_scoped_release release;
-    summary = onnx::read_model_summary(path.string());
-  }
-  nb::list rows;
-  for (const onnx::InitializerSummary& row : summary.initializers) {
-    if (!row.external) continue;
-    rows.append(
-        nb::make_tuple(text(row.name), text(row.dtype), text(row.location), row.offset, row.bytes));
-  }
-  return rows;
-}
-
 }  // namespace
 
 void init_reader(nb::module_& m) {
-  m.def("read_references", &read_references, "path"_a,
-        "(name, dtype, file, offset, bytes) of the initializers that lie in other files.",
-        nb::sig("def read_references(path: str | os.PathLike[str]) -> list[tuple[str, str, str, "
-                "int, int]]"));
   m.def("read_summary", &read_summary, "path"_a,
         "What is in an ONNX file, without its weights: a dict of inputs, outputs, operators and "
         "sizes.");

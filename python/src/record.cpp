@@ -5,6 +5,7 @@
 #include "fairlead/trace/outside.h"
 #include "fairlead/trace/parting.h"
 #include "fairlead/trace/roll.h"
+#include "light_calls.h"
 #include "recorder.h"
 
 namespace fairlead::python {
@@ -54,6 +55,7 @@ void init_record(nb::module_& m) {
                                 PyExc_BaseException, nullptr);
   m.attr("Enough") = nb::handle(enough_exception);
   init_carriers(m);
+  init_light_calls(m);
 
   nb::class_<Recorder>(m, "Recorder", "Turns dispatched operators into runs.")
       .def(nb::init<nb::object, nb::object, nb::dict, nb::object, nb::object, nb::object,
@@ -82,6 +84,7 @@ void init_record(nb::module_& m) {
            "level"_a, "parameter_type"_a)
       .def("learn_call", &Recorder::learn_call, nb::arg(), nb::arg(), nb::arg().none())
       .def("call_directly", &Recorder::call_directly)
+      .def("set_light", &Recorder::set_light, "calls"_a.none(), "call"_a.none())
       .def("enter", &Recorder::enter)
       .def("leave", &Recorder::leave)
       .def("returned", [](Recorder& recorder) { recorder.asks = false; })

@@ -672,6 +672,7 @@ int Recorder::end(nb::list outputs) {
   call_kwargs_.reset();
   for (nb::handle output : outputs) run_->outputs.push_back(value_of(output.ptr()));
   clear_known();
+  run_->trim();
   runs_.push_back(std::move(run_));
   run_holders_.push_back(std::move(run_objects_));
   run_objects_.clear();
@@ -694,7 +695,7 @@ std::uint32_t Recorder::deciding_line(int reference, int run, std::size_t op) co
 
 int Recorder::foreseen(int index,
                        const std::vector<std::vector<std::vector<std::int64_t>>>& sizes) const {
-  const Foresight foresight(run_at(index));
+  const Foresight foresight(vocabulary(), run_at(index));
   const auto it = std::find_if(sizes.begin(), sizes.end(),
                                [&](const auto& each) { return foresight.keeps(each); });
   return it == sizes.end() ? -1 : static_cast<int>(it - sizes.begin());

@@ -13,6 +13,7 @@
 #include "carriers.h"
 #include "fairlead/trace/answered.h"
 #include "fairlead/trace/run.h"
+#include "light_calls.h"
 
 namespace fairlead::python {
 
@@ -60,6 +61,9 @@ class Recorder final : public CarrySink {
   void learn_call(nb::handle func, nb::handle args, nb::handle result);
   // The result of a call that is known to be one, which is recorded; None: not known.
   [[nodiscard]] nb::object call_directly(nb::handle func, nb::handle args);
+  // While a run goes without weights: what is known of its calls, and `call(op, args, kwargs)` for
+  // those that are not. None: with weights.
+  void set_light(nb::object calls, nb::object call);
   void enter(nb::handle module);
   void leave();
   int end(nb::list outputs);  // the run's number
@@ -112,6 +116,7 @@ class Recorder final : public CarrySink {
     nb::object func;
     std::vector<DirectForm> forms;
   };
+  nb::object run_directly(nb::handle func, nb::handle args, const nb::object& op);
   bool signature_of(PyObject* args, Signature& signature) const;
   bool is_the_call(PyObject* args, PyObject* result) const;
   const Op& op_of(nb::handle func);
@@ -172,6 +177,8 @@ class Recorder final : public CarrySink {
   std::string_view call_name_;
   std::unordered_map<PyObject*, std::pair<nb::object, std::string>> function_names_;
   nb::object one_operator_, undispatched_, modes_, level_, parameter_type_;
+  nb::object light_holder_, light_call_;
+  LightCalls* light_ = nullptr;
   std::unordered_map<PyObject*, Direct> direct_;
   nb::object last_op_;                               // whose operator was recorded last
   std::unordered_map<RunValue, nb::object> shapes_;  // torch.Size of carriers, by value

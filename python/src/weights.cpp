@@ -6,19 +6,28 @@
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/set.h>
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 
 #include "fairlead/base/error.h"
-
+#include "fairlead/onnx/check_references.h"
+#include "fairlead/onnx/data_files.h"
 #include "fairlead/weights/convert.h"
+#include "fairlead/weights/fetched_weights.h"
 #include "fairlead/weights/place_file.h"
-#include "fairlead/weights/reserved_memory.h"
+#include "fairlead/weights/placed_weights.h"
 
 namespace nb = nanobind;
 
@@ -34,27 +43,81 @@ nb::object array_of(std::span<const std::byte> bytes, nb::handle owner) {
   return nb::cast(nb::ndarray<nb::numpy, std::uint8_t, nb::ndim<1>>(data, {bytes.size()}, owner));
 }
 
-nb::tuple tensor_of(const WeightFolder& folder, std::size_t number) {
-  const WeightFolder::Tensor& each = folder.tensors().at(number);
-  const StoredTensor& stored = each.stored;
-  const nb::object dtype =
-      stored.dtype ? nb::cast(std::string(dtype_name(*stored.dtype))) : nb::none();
-  return nb::make_tuple(stored.name, stored.type, dtype, stored.dims, each.file, stored.begin,
-                        stored.bytes);
+// The names of the tensors; all of them are of types that PyTorch has.
+std::vector<std::string> tensor_names(const WeightFolder& folder) {
+  std::vector<std::string> names;
+  names.reserve(folder.tensors().size());
+  for (const WeightFolder::Tensor& each : folder.tensors()) {
+    if (!each.stored.dtype) {
+      throw Error(ErrorCode::kInvalidInput,
+                  "[export] Expected weights of types that PyTorch has, got " +
+                      std::string(each.stored.type) + " for " + each.stored.name + " in '" +
+                      folder.folder() + "'. Export without in_place.");
+    }
+    names.push_back(each.stored.name);
+  }
+  return names;
 }
 
-using PartTuple = std::tuple<std::size_t, std::int64_t, std::string, std::vector<std::int64_t>,
-                             std::vector<std::int64_t>>;
+Dtype dtype_of(const std::string& name) {
+  const std::optional<Dtype> found = parse_dtype(name);
+  FAIRLEAD_CHECK(found, "a dtype that is not in the table: " + name);
+  return *found;
+}
 
-std::pair<std::int64_t, std::string> add_converted(ConvertedFile& file, const std::string& dtype,
-                                                   const std::vector<PartTuple>& given) {
-  std::vector<StoredPart> parts;
-  for (const auto& [number, offset, type, dims, strides] : given) {
-    parts.push_back({number, offset, parse_dtype(type).value(), dims, strides});
-  }
+std::size_t axis_of(std::int64_t axis, std::size_t rank) {
+  FAIRLEAD_CHECK(axis >= 0 && static_cast<std::size_t>(axis) < rank, "an axis that is not there");
+  return static_cast<std::size_t>(axis);
+}
+
+// (name of the tensor, file, its first byte, dtype, start, sizes, strides): elements of a block.
+nb::tuple block_of(const StoredBlocks& blocks, const WeightFolder& folder, std::size_t number) {
+  const StoredPart part = blocks.part(folder, number);
+  const std::string& name = folder.tensors().at(blocks.tensor(number)).stored.name;
+  return nb::make_tuple(name, part.file, part.offset, std::string(dtype_name(part.dtype)),
+                        blocks.start(number), part.dims, part.strides);
+}
+
+StoredBlocks joined(const nb::sequence& tensors, std::int64_t axis) {
+  std::vector<const StoredBlocks*> given;
+  for (const nb::handle each : tensors) given.push_back(nb::cast<const StoredBlocks*>(each));
+  FAIRLEAD_CHECK(!given.empty(), "no tensor to join");
+  return StoredBlocks::joined(given, axis_of(axis, given.front()->dims().size()));
+}
+
+nb::tuple add_placed(PlacedWeights& placed, const StoredBlocks& blocks, const std::string& dtype) {
+  const PlacedWeights::Place found = placed.add(blocks, dtype_of(dtype));
+  constexpr const char* kWords[] = {"empty", "mapped", "joined", "other"};
+  return nb::make_tuple(kWords[static_cast<std::size_t>(found.way)], found.file, found.offset,
+                        found.bytes);
+}
+
+std::pair<std::int64_t, std::int64_t> add_converted(PlacedWeights& placed, ConvertedFile& file,
+                                                    const StoredBlocks& blocks,
+                                                    const std::string& dtype) {
+  const Dtype wanted = dtype_of(dtype);
   nb::gil_scoped_release release;
-  ConvertedFile::Added added = file.add(parse_dtype(dtype).value(), parts);
-  return {added.begin, std::move(added.hash)};
+  const ConvertedFile::Added added = file.add(wanted, blocks);
+  placed.add_converted(blocks, wanted, added.begin, added.bytes, added.hash);
+  return {added.begin, added.bytes};
+}
+
+// An object of Python's that somebody without its lock lets go.
+struct Kept {
+  explicit Kept(nb::object kept) : object(std::move(kept)) {}
+  Kept(const Kept&) = delete;
+  Kept& operator=(const Kept&) = delete;
+  ~Kept() {
+    const nb::gil_scoped_acquire acquire;
+    object.reset();
+  }
+  nb::object object;
+};
+
+void give_back_memory() {
+#if defined(__GLIBC__)
+  ::malloc_trim(0);
+#endif
 }
 
 std::string place(const std::filesystem::path& from, const std::filesystem::path& to, bool link,
@@ -83,17 +146,30 @@ void init_weights(nb::module_& m) {
                            "The safetensors files of a checkpoint folder, mapped and not read.")
       .def(
           "__init__",
-          [](WeightFolder* made, const std::filesystem::path& folder) {
+          [](WeightFolder* made, const std::filesystem::path& folder, const std::string& file) {
             nb::gil_scoped_release release;
-            new (made) WeightFolder(folder.string());
+            new (made) WeightFolder(folder.string(), file);
           },
-          "folder"_a)
+          "folder"_a, "file"_a = "")
       .def_prop_ro("names", &WeightFolder::names, "Of the files in the folder.")
-      .def_prop_ro(
-          "count", [](const WeightFolder& s) { return s.tensors().size(); }, "Of its tensors.")
-      .def("tensor", &tensor_of, "number"_a, "(name, type, dtype, sizes, file, first byte, bytes)",
-           nb::sig("def tensor(self, number: int) -> tuple[str, str, str | None, list[int], int, "
-                   "int, int]"))
+      .def("tensor_names", &tensor_names, "Of the tensors, all of types that PyTorch has.")
+      .def(
+          "blocks",
+          [](const WeightFolder& s, std::size_t number) { return StoredBlocks::of(s, number); },
+          "number"_a, "A tensor as it is.")
+      .def(
+          "dtype",
+          [](const WeightFolder& s, std::size_t number) {
+            return std::string(dtype_name(s.tensors().at(number).stored.dtype.value()));
+          },
+          "number"_a)
+      .def(
+          "place",
+          [](const WeightFolder& s, std::size_t number) {
+            const WeightFolder::Tensor& each = s.tensors().at(number);
+            return std::tuple(each.stored.dims, each.file, each.stored.begin);
+          },
+          "number"_a, "(sizes, file, first byte) of a tensor.")
       .def(
           "memory",
           [](nb::handle self, std::size_t file) {
@@ -108,14 +184,7 @@ void init_weights(nb::module_& m) {
           [](const WeightFolder& s, std::size_t file, std::int64_t offset, std::int64_t bytes) {
             s.file(file).forget(offset, bytes);
           },
-          "file"_a, "offset"_a, "bytes"_a, "What was read of it need not stay in memory.")
-      .def(
-          "hash",
-          [](const WeightFolder& s, std::size_t file, std::int64_t offset, std::int64_t bytes) {
-            return s.file(file).hash(offset, bytes);
-          },
-          "file"_a, "offset"_a, "bytes"_a, nb::call_guard<nb::gil_scoped_release>(),
-          "Of bytes of a file, read a piece at a time.");
+          "file"_a, "offset"_a, "bytes"_a, "What was read of it need not stay in memory.");
   nb::class_<WeightFile>(m, "WeightFile", "A file of weights, mapped and not read.")
       .def(
           "__init__",
@@ -123,8 +192,6 @@ void init_weights(nb::module_& m) {
             new (made) WeightFile(path.string());
           },
           "path"_a)
-      .def("hash", &WeightFile::hash, "offset"_a, "bytes"_a,
-           nb::call_guard<nb::gil_scoped_release>(), "Of its bytes, read a piece at a time.")
       .def_prop_ro(
           "memory",
           [](nb::handle self) { return array_of(nb::cast<const WeightFile&>(self).bytes(), self); },
@@ -138,39 +205,126 @@ void init_weights(nb::module_& m) {
             new (made) ConvertedFile(folder, path.string(), shown_as, threads);
           },
           nb::keep_alive<1, 2>(), "folder"_a, "path"_a, "shown_as"_a, "threads"_a)
-      .def("add", &add_converted, "dtype"_a, "parts"_a,
-           "Appends parts (file, offset, dtype, sizes, strides); gives where they begin, "
-           "and the hash of their bytes.")
       .def("close", &ConvertedFile::close, nb::call_guard<nb::gil_scoped_release>(),
            "Whole after this; gives the hash of its bytes.");
+  nb::class_<FetchedWeights>(
+      m, "FetchedWeights",
+      "Weights that are elsewhere: addresses, with bytes behind them while somebody needs them.")
+      .def(
+          "__init__",
+          [](FetchedWeights* made, const std::vector<std::int64_t>& sizes, nb::object fetch) {
+            const auto kept = std::make_shared<Kept>(std::move(fetch));
+            new (made) FetchedWeights(
+                sizes, [kept](std::size_t number, std::int64_t offset, std::span<std::byte> into) {
+                  const nb::gil_scoped_acquire acquire;
+                  kept->object(number, offset, array_of(into, nb::none()));  // not a copy
+                });
+          },
+          "sizes"_a, "fetch"_a,
+          nb::sig("def __init__(self, sizes: collections.abc.Sequence[int], fetch: "
+                  "collections.abc.Callable[[int, int, typing.Any], None]) -> None"))
+      .def("offset", &FetchedWeights::offset, "number"_a, "Where a tensor is in the memory.")
+      .def_prop_ro(
+          "memory",
+          [](nb::handle self) {
+            return array_of(nb::cast<const FetchedWeights&>(self).memory(), self);
+          },
+          nb::sig("def memory(self) -> typing.Any"))
+      .def_prop_ro("touched", &FetchedWeights::touched,
+                   "Whether somebody took addresses for numbers.")
+      .def("fill_all", nb::overload_cast<>(&FetchedWeights::fill),
+           nb::call_guard<nb::gil_scoped_release>(), "All of them, which stay.")
+      .def("fill", nb::overload_cast<std::size_t>(&FetchedWeights::fill), "number"_a,
+           nb::call_guard<nb::gil_scoped_release>(), "One of them, until they are forgotten.")
+      .def("forget", &FetchedWeights::forget);
+  m.def("give_back_memory", &give_back_memory,
+        "What was freed goes back to the system, where that can be asked for.");
+  m.def("check_data", &onnx::check_data, "path"_a, nb::call_guard<nb::gil_scoped_release>(),
+        "The bytes of the files beside a model whose names are hashes of their content; an error "
+        "where a file has another.");
   m.def("place_file", &place, "from_"_a, "to"_a, "link"_a = false, "progress"_a = nb::none(),
         "A file under another name: 'shared' blocks, 'linked', or copied by the 'kernel' or "
         "'copied'.",
         nb::sig("def place_file(from_: str | os.PathLike[str], to: str | os.PathLike[str], link: "
                 "bool = False, progress: collections.abc.Callable[[int], None] | None = None) -> "
                 "str"));
-  nb::class_<ReservedMemory>(m, "ReservedMemory",
-                             "Addresses with no memory behind them until somebody looks.")
-      .def(nb::init<std::int64_t>(), "bytes"_a)
+  nb::class_<StoredBlocks>(
+      m, "StoredBlocks",
+      "A tensor that consists of parts of a checkpoint's, none of which is read.")
+      .def_prop_ro("dims", &StoredBlocks::dims)
+      .def_prop_ro("count", &StoredBlocks::count, "Of its parts.")
+      .def("block", &block_of, "folder"_a, "number"_a,
+           "(tensor, file, first byte, dtype, start, sizes, strides) of a part.",
+           nb::sig("def block(self, folder: WeightFolder, number: int) -> tuple[str, int, int, "
+                   "str, list[int], list[int], list[int]]"))
+      .def(
+          "cut",
+          [](const StoredBlocks& s, std::int64_t axis, std::int64_t low, std::int64_t high) {
+            return s.cut(axis_of(axis, s.dims().size()), low, high);
+          },
+          "axis"_a, "low"_a, "high"_a)
+      .def(
+          "without",
+          [](const StoredBlocks& s, std::int64_t axis) {
+            return s.without(axis_of(axis, s.dims().size()));
+          },
+          "axis"_a, "Without an axis of one element.")
+      .def(
+          "with_one",
+          [](const StoredBlocks& s, std::int64_t axis) {
+            return s.with(axis_of(axis, s.dims().size() + 1));
+          },
+          "axis"_a, "With one more axis, of one element.")
+      .def(
+          "permuted",
+          [](const StoredBlocks& s, const std::vector<std::size_t>& order) {
+            return s.permuted(order);
+          },
+          "order"_a)
+      .def("viewed", &StoredBlocks::viewed, "dims"_a,
+           "Other sizes for the same elements; None where they cannot be counted so.")
+      .def_static("joined", &joined, "tensors"_a, "axis"_a, "One after the other along an axis.",
+                  nb::sig("def joined(tensors: collections.abc.Sequence[StoredBlocks], axis: int) "
+                          "-> StoredBlocks"));
+  nb::class_<PlacedWeights>(m, "PlacedWeights",
+                            "What of a model lies where in the files of its checkpoint.")
+      .def(nb::init<std::shared_ptr<const WeightFolder>>(), "folder"_a)
+      .def("add", &add_placed, "blocks"_a, "dtype"_a,
+           "('empty' | 'mapped' | 'joined' | 'other', file, offset, bytes) of a parameter.",
+           nb::sig("def add(self, blocks: StoredBlocks, dtype: str) -> tuple[str, int, int, int]"))
+      .def("add_converted", &add_converted, "file"_a, "blocks"_a, "dtype"_a,
+           "(first byte, bytes) of a parameter that is appended to a file of converted ones.")
+      .def("reserve", &PlacedWeights::reserve, "Addresses for those that are joined.")
       .def_prop_ro(
           "memory",
-          [](nb::handle self) {
-            return array_of(nb::cast<const ReservedMemory&>(self).bytes(), self);
+          [](nb::handle self) -> nb::object {
+            const auto* const reserved = nb::cast<const PlacedWeights&>(self).reserved();
+            return reserved == nullptr ? nb::none() : array_of(reserved->bytes(), self);
           },
+          "Of those that are joined; None where there are none.",
           nb::sig("def memory(self) -> typing.Any"))
-      .def_prop_ro("touched", &ReservedMemory::touched)
-      .def("forget", &ReservedMemory::forget, "Whatever was filled is gone.")
+      .def_prop_ro(
+          "touched",
+          [](const PlacedWeights& s) { return s.reserved() != nullptr && s.reserved()->touched(); },
+          "Whether somebody took addresses for numbers.")
+      .def("is_joined", &PlacedWeights::is_joined, "at"_a)
+      .def("fill", nb::overload_cast<std::int64_t>(&PlacedWeights::fill, nb::const_), "at"_a,
+           nb::call_guard<nb::gil_scoped_release>(), "The bytes of the one that begins there.")
+      .def("fill_all", nb::overload_cast<>(&PlacedWeights::fill, nb::const_),
+           nb::call_guard<nb::gil_scoped_release>())
+      .def("forget", &PlacedWeights::forget, "Whatever was filled is gone.")
+      .def_prop_ro("used", &PlacedWeights::used, "Files of the checkpoint that are referred to.")
       .def(
-          "fill",
-          [](const ReservedMemory& s, std::int64_t at, const WeightFolder& folder, std::size_t file,
-             std::int64_t offset, std::int64_t bytes) {
-            const auto size = static_cast<std::int64_t>(s.bytes().size());
-            FAIRLEAD_CHECK(at >= 0 && bytes >= 0 && at <= size - bytes, "more than is reserved");
-            nb::gil_scoped_release release;
-            folder.file(file).read(offset, s.bytes().subspan(static_cast<std::size_t>(at),
-                                                             static_cast<std::size_t>(bytes)));
+          "check",
+          [](const PlacedWeights& s, const std::filesystem::path& path,
+             const std::filesystem::path& folder, const std::string& converted, bool bytes_too) {
+            const auto found =
+                onnx::check_references(path.string(), s, folder.string(), converted, bytes_too);
+            return std::tuple(found.references, found.compared, found.bytes);
           },
-          "at"_a, "folder"_a, "file"_a, "offset"_a, "bytes"_a);
+          "path"_a, "folder"_a, "converted"_a, "bytes_too"_a,
+          nb::call_guard<nb::gil_scoped_release>(),
+          "(references, compared by their hashes, bytes of those) of a written model.");
 }
 
 }  // namespace fairlead::python

@@ -337,12 +337,32 @@ TEST_CASE("numbers that went through floats compute as Python does") {
   CHECK(pool.evaluate(pool.parse("round(n/2.0)"), five) == 2);  // to the even one
 }
 
+TEST_CASE("quotients and remainders of floats are Python's") {
+  ExprPool pool;
+  Expr n = pool.symbol("n");
+  const auto of = [&](fairlead::ExprKind kind, double a, double b) {
+    return pool.real_op(kind, pool.real_op(fairlead::ExprKind::kRealMul, n, pool.real(a)),
+                        pool.real(b));
+  };
+  using enum fairlead::ExprKind;
+  const std::int64_t one[] = {1}, ten[] = {10};
+  CHECK(pool.evaluate_real(of(kRealFloorDiv, 1.0, 0.1), one) ==
+        9);  // 1.0 // 0.1, and 1.0/0.1 is 10
+  CHECK(pool.evaluate_real(of(kRealMod, 1.0, 0.1), one) == 0.09999999999999995);
+  CHECK(pool.evaluate_real(of(kRealFloorDiv, -0.7, 1.5), ten) == -5);
+  CHECK(pool.evaluate_real(of(kRealMod, -0.7, 1.5), ten) == 0.5);
+  CHECK(pool.evaluate_real(of(kRealMod, 0.7, -1.5), ten) == -0.5);
+  // Of whole numbers they are those of integers.
+  CHECK(pool.to_string(pool.rounded(kTrunc, of(kRealFloorDiv, 40.0, 256.0))) == "(5*n)//32");
+}
+
 TEST_CASE("real numbers, comparisons and powers of two print and read back") {
   ExprPool pool;
   for (const char* text :
        {"floor(n*0.3)", "round(n/3.0)", "trunc(sqrt(real(n - m)) + 0.5)", "ceil(pow(n, 0.5))",
         "2*less(n, 5) + 1", "where(less(n, 5), n + 1, 3*m)", "same(n, m)",
-        "power2(bit_length(n - 1))", "floor((n + 1.5)*real(2*m))", "float(n/7.0)", "floor(log(n))",
+        "power2(bit_length(n - 1))", "floor(quotient(n, 0.3))", "ceil(remainder(n*0.7, 1.5))",
+        "floor((n + 1.5)*real(2*m))", "float(n/7.0)", "floor(log(n))",
         "less(float(real(2*n)), float(m/3.0))"}) {
     CAPTURE(text);
     const Expr e = pool.parse(text);

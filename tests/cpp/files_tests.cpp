@@ -1,6 +1,7 @@
 // Tests of files and folders that get their names when they are whole.
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -10,6 +11,7 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/files/content_hash.h"
+#include "fairlead/files/mapped_file.h"
 #include "fairlead/files/staging.h"
 #include "fairlead/files/sync.h"
 #include "fairlead/onnx/data_files.h"
@@ -167,4 +169,25 @@ TEST_CASE("Data is known by its name") {
   CHECK_FALSE(onnx::is_data_name("m.onnx.data", "m.onnx"));
   CHECK_FALSE(onnx::is_data_name("m.onnx.0123456789abcdeg.data", "m.onnx"));
   CHECK_FALSE(onnx::is_data_name("m.onnx.x.0123456789abcdef.data", "m.onnx"));
+}
+
+TEST_CASE("a mapped file that becomes shorter gives zeros, and no signal") {
+  const TemporaryFolder folder;
+  const std::string path = folder / "file";
+  put_file(path, std::string(3 * 4096, 'a'));
+  struct sigaction before {
+  }, after{};
+  REQUIRE(::sigaction(SIGBUS, nullptr, &before) == 0);
+  {
+    const MappedFile file(path, "test", "");
+    const MappedFile other(path, "test", "");
+    std::filesystem::resize_file(path, 100);
+    CHECK(file.bytes()[2 * 4096 + 5] == std::byte{0});
+    CHECK(file.bytes()[4096] == std::byte{0});
+    CHECK(other.bytes()[4096] == std::byte{0});
+    CHECK(file.bytes()[10] == std::byte{'a'});
+  }
+  REQUIRE(::sigaction(SIGBUS, nullptr, &after) == 0);
+  const bool same = after.sa_handler == before.sa_handler;
+  CHECK(same);
 }

@@ -514,6 +514,20 @@ TEST_CASE("sizes that only fail together are fixed with the reason") {
   CHECK(result.fixed[0].reason == "not both at once");
 }
 
+TEST_CASE("a size that is refused below the example and runs above it begins there") {
+  FakeModel model;
+  model.names = {"input_ids"};
+  model.example = {{13, 7}};
+  model.refuse = [](const Sizes& s) { return s[0][1] < 7 ? "no <eos>" : ""; };
+  const ProbeResult result = model.probe();
+  REQUIRE(result.symbols.size() == 2);
+  CHECK(result.fixed.empty());
+  CHECK(result.symbols[1].min == 7);
+  CHECK(result.symbols[1].tried.front() == 7);
+  CHECK(result.symbols[1].tried.back() > 7);
+  CHECK(result.symbols[1].below == "no <eos>");
+}
+
 // ---- what the user says -------------------------------------------------------------------------
 
 TEST_CASE("the user's static dimensions are not tried") {

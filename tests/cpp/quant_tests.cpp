@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 
 #include "fairlead/base/error.h"
@@ -178,6 +179,34 @@ TEST_CASE("what has no linear layers, or is quantised already, is refused") {
                        "[quantize] Expected a model of floats, got one that is quantised already "
                        "(MatMulNBits in the model). Export it without quantize.",
                        Error);
+}
+
+TEST_CASE("weights that are not finite, or that no scale reaches, stay floats and say so") {
+  constexpr float kInfinite = std::numeric_limits<float>::infinity();
+  const auto refusal = [](float wrong, bool symmetric) -> std::string {
+    Small small;
+    small.weight[70] = wrong;
+    small.weight[71] = -wrong;
+    Options options;
+    options.format.symmetric = symmetric;
+    try {
+      const Report report = quantize(small.model, options);
+      return "quantised";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  for (const bool symmetric : {true, false}) {
+    for (const float wrong : {kInfinite, std::nanf("")}) {
+      CHECK(refusal(wrong, symmetric).find("w stays because it has weights that are not finite") !=
+            std::string::npos);
+    }
+    CHECK(refusal(1e-44F, symmetric) == "quantised");
+  }
+  // One number of its block is the lowest level exactly; between levels it is not.
+  CHECK(refusal(3e38F, true) == "quantised");
+  CHECK(refusal(3e38F, false).find("w stays because its weights are too large") !=
+        std::string::npos);
 }
 
 TEST_CASE("a table whose rows are looked up and multiplied by is stored once") {

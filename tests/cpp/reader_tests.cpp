@@ -119,6 +119,23 @@ TEST_CASE("Files that cannot be opened are an error of their own") {
   CHECK_THROWS_AS((void)read_model_summary(folder / "empty.onnx"), Error);
 }
 
+TEST_CASE("Initializers are visited without the rest, those of subgraphs too") {
+  const TemporaryFolder folder;
+  put_file(folder / "m.onnx", small_model());
+  std::vector<std::string> visited, summed;
+  visit_initializers(folder / "m.onnx",
+                     [&](const InitializerSummary& row) { visited.push_back(row.name); });
+  for (const InitializerSummary& row : read_model_summary(folder / "m.onnx").initializers) {
+    summed.push_back(row.name);
+  }
+  CHECK(!visited.empty());
+  CHECK(visited == summed);
+  const auto nothing = [](const InitializerSummary&) {};
+  put_file(folder / "cut.onnx", small_model().substr(0, small_model().size() / 2));
+  CHECK_THROWS_AS(visit_initializers(folder / "cut.onnx", nothing), Error);
+  CHECK_THROWS_AS(visit_initializers(folder / "none.onnx", nothing), Error);
+}
+
 TEST_CASE("A truncated model is refused wherever it is cut, or is a shorter model") {
   const std::string whole = small_model();
   CHECK(parse(whole).nodes.size() == 18);

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 
@@ -120,7 +122,7 @@ TEST_CASE("What lies in files is referred to, however small, and nothing of it i
   const auto shared = std::make_shared<SharedWeights>();
   FileRegions files;
   files.add(begin, {"w.safetensors", 1000, bytes});
-  shared->declare_files(folder.path(), files);
+  shared->declare_files(folder.path(), std::move(files));
   CHECK(shared->stored(begin));
   refer_to_files(sample.model, shared->files());
   StagedModel staged = write_model(sample.model, folder / "m.onnx", ExternalData::kNever, shared);
@@ -186,16 +188,107 @@ TEST_CASE("Tensors of several parts of files are joined by nodes") {
 
   const Stacked experts({2, 3, 4}, {}, {12, 12});
   CHECK(experts.operators() == Names{"Concat"});
-  REQUIRE(experts.model.graph.initializers.size() == 2);
-  CHECK(experts.model.graph.initializers[0].data.dims == Sizes{1, 3, 4});
+  REQUIRE(experts.model.graph.initializers.size() == 1);
+  CHECK(experts.model.graph.initializers[0].pieces == 2);
+  CHECK(experts.model.graph.initializers[0].data.dims == Sizes{2, 3, 4});
   CHECK(experts.model.graph.nodes[0].outputs == std::vector<TensorId>{0});
 
   const Stacked halves({2, 4, 3}, {}, {6, 6, 6, 6});  // gate and up of two experts
   CHECK(halves.operators() == Names{"Concat", "Reshape"});
-  CHECK(halves.model.graph.initializers[0].data.dims == Sizes{2, 3});
-  CHECK(halves.model.graph.initializers.size() == 5);
+  CHECK(halves.model.graph.initializers[0].data.dims == Sizes{8, 3});
+  CHECK(halves.model.graph.initializers[0].pieces == 4);
+  CHECK(halves.model.graph.initializers.size() == 2);
 
   const Stacked turned({2, 4, 3}, {12, 1, 4}, {12, 12});
   CHECK(turned.operators() == Names{"Concat", "Transpose"});
-  CHECK(turned.model.graph.initializers[1].data.dims == Sizes{1, 3, 4});
+  CHECK(turned.model.graph.initializers[0].data.dims == Sizes{2, 3, 4});
+}
+
+TEST_CASE("Each part of a file is a tensor of the written model") {
+  const TemporaryFolder folder;
+  Stacked halves({2, 4, 3}, {}, {6, 6, 6, 6});
+  for (const char* name : {"0", "1", "2", "3"}) {
+    fairlead::test::put_file(folder / name, std::string(100, 'x'));
+  }
+  const auto shared = std::make_shared<SharedWeights>();
+  shared->declare_files(folder.path(), std::move(halves.files));
+  const StagedModel staged =
+      write_model(halves.model, folder / "m.onnx", ExternalData::kAuto, shared);
+  const ModelSummary summary = read_model_summary(staged.path());
+  REQUIRE(summary.nodes.size() == 2);
+  const std::vector<std::string> names{"w/0", "w/1", "w/2", "w/3"};
+  CHECK(summary.nodes[0].inputs == names);
+  REQUIRE(summary.initializers.size() == 5);
+  for (std::size_t k = 0; k < 4; ++k) {
+    const InitializerSummary& row = summary.initializers[k];
+    CHECK(row.name == names[k]);
+    CHECK(row.location == std::to_string(k));
+    CHECK(row.offset == 64);
+    CHECK(row.dims == std::vector<std::int64_t>{2, 3});
+    CHECK(row.length == 24);
+  }
+  CHECK(summary.file_bytes == staged.result().model_bytes);
+  CHECK_THROWS_AS((void)write_model(halves.model, folder / "m.onnx", ExternalData::kAuto), Error);
+}
+
+TEST_CASE(
+    "weights that are elsewhere are fetched a piece at a time, and written in their own order") {
+  const TemporaryFolder folder;
+  std::vector<float> numbers(20);
+  for (std::size_t k = 0; k < numbers.size(); ++k) numbers[k] = static_cast<float>(k);
+  std::vector<std::int64_t> asked;
+  const auto fetch = [&](std::size_t number, std::int64_t offset, std::span<std::byte> into) {
+    REQUIRE(number == 1);
+    asked.push_back(offset);
+    std::memcpy(into.data(), reinterpret_cast<const std::byte*>(numbers.data()) + offset,
+                into.size());
+  };
+  const auto fetched = std::make_shared<FetchedWeights>(std::vector<std::int64_t>{100, 80}, fetch);
+  const std::byte* const at = fetched->memory().data() + fetched->offset(1);
+  CHECK(fetched->holds(at + 79));
+  CHECK(!fetched->holds(at + 80));
+  auto shared = std::make_shared<SharedWeights>();
+  shared->declare_fetched(fetched);
+  CHECK(shared->stored(at));
+
+  Model model;
+  model.pool = std::make_shared<ExprPool>();
+  for (const char* name : {"whole", "turned"}) model.tensors.push_back({name, Dtype::kFloat32, {}});
+  TensorData whole, turned;
+  whole.dims = {4, 5};
+  turned.dims = {5, 4};
+  turned.strides = {1, 5};
+  whole.data = turned.data = at;
+  model.graph.initializers = {{0, whole}, {1, turned}};
+  const StagedModel staged = write_model(model, folder / "m.onnx", ExternalData::kNever, shared);
+  CHECK(!fetched->touched());
+  CHECK_THROWS_AS((void)write_model(model, folder / "m.onnx", ExternalData::kNever), Error);
+  CHECK(asked == std::vector<std::int64_t>{0, 0});
+  const std::string bytes = fairlead::test::file_bytes(staged.path());
+  for (const InitializerSummary& row : read_model_summary(staged.path()).initializers) {
+    std::vector<float> found(20);
+    std::memcpy(found.data(), bytes.data() + row.offset, 80);
+    for (std::size_t k = 0; k < 20; ++k) {
+      CHECK(found[k] == (row.name == "whole" ? numbers[k] : numbers[k % 4 * 5 + k / 4]));
+    }
+  }
+  // All of them stay where somebody computes.
+  const auto both = [&](std::size_t, std::int64_t, std::span<std::byte> into) {
+    std::ranges::fill(into, std::byte{1});
+  };
+  FetchedWeights all({100, 80}, both);
+  all.fill();
+  CHECK(!all.touched());
+  CHECK(all.memory()[99] == std::byte{1});
+  // What cannot be fetched is an error, and nothing is left.
+  const auto failing = [](std::size_t, std::int64_t, std::span<std::byte>) {
+    throw Error(ErrorCode::kIo, "gone");
+  };
+  const auto broken = std::make_shared<FetchedWeights>(std::vector<std::int64_t>{80}, failing);
+  model.graph.initializers.pop_back();
+  model.graph.initializers[0].data.data = broken->memory().data();
+  shared->declare_fetched(broken);
+  CHECK_THROWS_AS((void)write_model(model, folder / "n.onnx", ExternalData::kAlways, shared),
+                  Error);
+  CHECK(!std::filesystem::exists(folder / "n.onnx"));
 }

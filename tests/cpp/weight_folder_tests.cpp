@@ -232,9 +232,10 @@ TEST_CASE("weights are converted and put into another order, a piece at a time")
   ConvertedFile file(opened, folder / "made", "made", 2);
   const auto whole = static_cast<std::int64_t>(kMany);
   CHECK(file.add(Dtype::kFloat32, {{0, begin, Dtype::kFloat32, {2, 3}, {1, 2}}}).begin == 0);
-  const auto [halves, hash] =
+  const auto [halves, size, hash] =
       file.add(Dtype::kBfloat16, {{0, begin, Dtype::kFloat32, {whole}, {1}}});
   CHECK(halves == 4096);  // a large one has a page of its own
+  CHECK(size == 2 * whole);
   const std::int64_t joined = file.add(Dtype::kFloat64, {{0, begin + 4, Dtype::kFloat32, {1}, {1}},
                                                          {0, begin, Dtype::kFloat32, {1}, {1}}})
                                   .begin;

@@ -71,6 +71,32 @@ class FileSizeLimit {
 
 }  // namespace
 
+TEST_CASE("A model of several megabytes of nodes is one message all the same") {
+  const TemporaryFolder folder;
+  Model model;
+  model.pool = std::make_shared<ExprPool>();
+  model.tensors.push_back({"x", Dtype::kFloat32, std::vector<Expr>{model.pool->symbol("n")}});
+  model.graph.inputs = {0};
+  constexpr TensorId kMany = 20'000;
+  for (TensorId k = 0; k < kMany; ++k) {
+    Node node;
+    node.op = "Identity";
+    node.name = std::string(200, 'n') + std::to_string(k);
+    node.inputs = {k};
+    node.outputs = {k + 1};
+    model.tensors.push_back({"t" + std::to_string(k), Dtype::kFloat32, model.tensors[0].shape});
+    model.graph.nodes.push_back(std::move(node));
+  }
+  model.graph.outputs = {kMany};
+  const StagedModel staged = write_model(model, folder / "m.onnx");
+  const ModelSummary summary = read_model_summary(staged.path());
+  CHECK(summary.file_bytes > 4 << 20);
+  CHECK(summary.file_bytes == staged.result().model_bytes);
+  REQUIRE(summary.nodes.size() == kMany);
+  CHECK(summary.nodes.back().inputs == std::vector<std::string>{"t19998"});
+  CHECK(summary.value_info.size() == kMany - 1);
+}
+
 TEST_CASE("A written model reads back as it was built") {
   const TemporaryFolder folder;
   const SampleModel sample;

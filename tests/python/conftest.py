@@ -42,9 +42,12 @@ def watch():
 
 # Whose files are compared, each and all: a module joins once everything in it has been.
 COMPARED = {
-    "test_clients", "test_contract", "test_custom_operators", "test_data_sizes", "test_decompose", "test_einsum",
-    "test_errors", "test_examples", "test_experts", "test_file", "test_free_dims", "test_oracle", "test_passes",
-    "test_random", "test_ties", "test_unseen_sizes", "test_unseen_values", "test_value_branches", "test_wrong_files",
+    "test_axes_alike", "test_caches", "test_clients", "test_contract", "test_custom_operators", "test_data_sizes",
+    "test_decompose", "test_einsum", "test_errors", "test_examples", "test_experts", "test_file", "test_float_numbers",
+    "test_free_dims", "test_leaves", "test_leftovers", "test_limits", "test_neutral_branches", "test_oracle",
+    "test_passes", "test_probing", "test_random", "test_record", "test_rounding", "test_size_ranges", "test_stacks",
+    "test_string_type", "test_ties", "test_unseen_sizes", "test_unseen_values", "test_value_branches",
+    "test_views_and_writes", "test_whole_numbers", "test_wrong_files",
 }  # fmt: skip
 
 

@@ -326,7 +326,7 @@ def test_a_result_of_another_shape_is_named(tmp_path, monkeypatch):
 def test_a_file_that_onnx_runtime_cannot_load_is_not_written(tmp_path, monkeypatch):
     from fairlead.targets import onnx
 
-    def broken(path):
+    def broken(path, **how):
         raise RuntimeError("node Foo: no kernel\nand more")
 
     monkeypatch.setattr(onnx, "OnnxSession", broken)

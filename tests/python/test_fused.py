@@ -74,17 +74,57 @@ def llama():
     return LlamaForCausalLM(config), lambda b, s: {"input_ids": ids(b, s), "attention_mask": mask(b, s)}
 
 
+def experts(kind, **options):
+    config = getattr(transformers, f"{kind}Config")(
+        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, use_cache=False, **options,
+    )  # fmt: skip
+    model = getattr(transformers, f"{kind}ForCausalLM")(config)
+    return model, lambda b, s: {"input_ids": ids(b, s), "attention_mask": mask(b, s)}
+
+
+def mixtral():
+    return experts("Mixtral", num_local_experts=6, num_experts_per_tok=2)
+
+
+def qwen_moe(normalized):
+    return experts(
+        "Qwen3Moe",
+        num_experts=6,
+        num_experts_per_tok=3,
+        moe_intermediate_size=20,
+        norm_topk_prob=normalized,
+        head_dim=8,
+    )
+
+
+def glm_moe():
+    """Weights of a sigmoid, chosen with a bias, scaled."""
+    model, inputs = experts(
+        "Glm4Moe", n_routed_experts=8, num_experts_per_tok=3, moe_intermediate_size=20, first_k_dense_replace=1,
+        routed_scaling_factor=1.8, head_dim=8,
+    )  # fmt: skip
+    for name, buffer in model.named_buffers():
+        if name.endswith("e_score_correction_bias"):
+            buffer.normal_(0, 0.1)
+    return model, inputs
+
+
 # Model, and how often each operator has to be in its file.
 MODELS = {
-    "bert": (bert, {"MultiHeadAttention": 2, "SkipLayerNormalization": 4, "BiasGelu": 2}),
-    "vit": (vit, {"MultiHeadAttention": 2, "SkipLayerNormalization": 4, "BiasGelu": 2}),
-    "gpt2": (gpt2, {"MultiHeadAttention": 2, "SkipLayerNormalization": 4, "FastGelu": 2}),
+    "bert": (bert, {"MultiHeadAttention": 2, "Sum": 4, "BiasGelu": 2}),
+    "vit": (vit, {"MultiHeadAttention": 2, "Sum": 4, "BiasGelu": 2}),
+    "gpt2": (gpt2, {"MultiHeadAttention": 2, "Sum": 4, "FastGelu": 2}),
     "t5": (t5, {"MultiHeadAttention": 6, "SkipSimplifiedLayerNormalization": 10}),
-    "whisper": (whisper, {"MultiHeadAttention": 6, "SkipLayerNormalization": 11, "BiasGelu": 4}),
+    "whisper": (whisper, {"MultiHeadAttention": 6, "Sum": 11, "BiasGelu": 4}),
     "llama": (
         llama,
         {"GroupQueryAttention": 2, "SkipSimplifiedLayerNormalization": 4, "QuickGelu": 2, "RotaryEmbedding": 0},
     ),
+    "mixtral": (mixtral, {"GroupQueryAttention": 2, "MoE": 2, "Loop": 0}),
+    "qwen_moe": (lambda: qwen_moe(True), {"GroupQueryAttention": 2, "MoE": 2, "Loop": 0}),
+    "qwen_moe_unnormalized": (lambda: qwen_moe(False), {"GroupQueryAttention": 2, "MoE": 2, "Loop": 0}),
+    "glm_moe": (glm_moe, {"GroupQueryAttention": 2, "MoE": 1, "Loop": 0}),
 }
 
 
@@ -111,7 +151,9 @@ def test_fused_files_compute_what_the_model_computes(name, tmp_path):
         assert result.operators.get(kind, 0) == count, (kind, result.operators, str(result.contract))
     counted = {row.kind: row.count for row in result.contract.fused}
     assert all(counted[kind] == count for kind, count in expected.items() if kind in result.operators)
-    assert f"MultiHeadAttention: {counted.get('MultiHeadAttention')} times" in str(result.contract) or name == "llama"
+    assert f"MultiHeadAttention: {counted.get('MultiHeadAttention')} times" in str(result.contract) or (
+        "GroupQueryAttention" in expected
+    )
     session = onnxruntime.InferenceSession(result.path, providers=["CPUExecutionProvider"])
     names = {each.name for each in session.get_inputs()}
     for rows, length in [(1, 9), (4, 5), (3, 2)]:
@@ -270,6 +312,8 @@ def test_the_fusion_to_blame_is_found_and_left_out(tmp_path, monkeypatch):
         (lambda: fairlead.OnnxRuntime("cuda"), "Expected the provider \"cpu\", got 'cuda'"),
         (lambda: fairlead.OnnxRuntime(version="1.16"), "Expected ONNX Runtime 1.22 or newer for fused operators"),
         (lambda: fairlead.OnnxRuntime(version="two"), "Expected a version such as \"1.24\", or None, got 'two'"),
+        (lambda: fairlead.OnnxRuntime(version=1.30), r'Expected a version such as "1.24", or None, got 1.3'),
+        (lambda: fairlead.OnnxRuntime(padding="left"), "Expected padding as True or False, got 'left'"),
         (lambda: exported(target="onnxruntime"), r"Expected target as fairlead.OnnxRuntime\(...\) or None"),
         (lambda: exported(target=fairlead.OnnxRuntime(), optimize=False), "got optimize=False as well"),
         (lambda: exported("m.pt2", target=fairlead.OnnxRuntime()), "Expected a path that ends in .onnx"),
@@ -282,6 +326,14 @@ def test_what_cannot_be_fused_for_is_said(wrong, words):
 
 def exported(path="m.onnx", **options):
     return fairlead.export(torch.nn.Linear(2, 2).eval(), (torch.ones(1, 2),), path, **options)
+
+
+def test_experts_of_another_form_are_said(tmp_path):
+    """With biases, and a gate that is clamped."""
+    model, inputs = made(lambda: experts("GptOss", num_local_experts=4, num_experts_per_tok=2, head_dim=8))
+    result = fairlead.export(model, inputs(2, 7), tmp_path / "m.onnx", target=fairlead.OnnxRuntime())
+    assert "MoE" not in result.operators
+    assert "MoE refused: its rows and experts are put together in another way" in str(result.contract)
 
 
 def test_zero_fused_is_said(tmp_path):

@@ -168,7 +168,7 @@ def test_without_verification_no_weight_is_read(tmp_path: Path, monkeypatch: pyt
     kept = placing.InPlace.check
 
     def check(self: Any) -> None:
-        seen.append((self.reserved.touched, resident_kilobytes(self.memory[0]) <= 1024))
+        seen.append((self.placed.touched, resident_kilobytes(self.memory[0]) <= 1024))
         kept(self)
 
     monkeypatch.setattr(placing.InPlace, "check", check)
@@ -335,6 +335,14 @@ def test_every_reference_is_a_tensor_and_the_contract_says_so(tmp_path: Path, mo
     assert checked(tmp_path / "out", place="copy").endswith("compared by the hash of their bytes")
 
 
+def place_of(name: str, path: str) -> tuple[str, int]:
+    """Where the bytes of an initializer are."""
+    model = onnx.load(path, load_external_data=False)
+    (found,) = [each for each in model.graph.initializer if each.name == name]
+    entries = {each.key: each.value for each in found.external_data}
+    return entries["location"], int(entries["offset"])
+
+
 @pytest.mark.parametrize("dtype", [None, "float16"])
 def test_bytes_that_are_not_those_of_the_tensor_are_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dtype: str | None
@@ -344,7 +352,7 @@ def test_bytes_that_are_not_those_of_the_tensor_are_an_error(
     kept = placing.InPlace.check_file
 
     def check_file(self: Any, path: str, bytes_too: bool) -> str:
-        (file, at), *_ = [where for where, row in self.parts.items() if row[2] == "model.norm.weight"]
+        file, at = place_of("model.model.norm.weight", path)
         with open(Path(self.staged) / file, "r+b") as content:
             content.seek(at)
             first = content.read(1)[0]
@@ -465,6 +473,19 @@ def test_a_wrong_index_is_one_error(tmp_path: Path, change: Callable[[Path], Any
     with pytest.raises(InvalidInput, match=words):
         fairlead.export_checkpoint(folder, in_place=True)
     assert sorted(os.listdir(folder)) == before
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("name", ["model.safetensors", "tokenizer.json", "chat_template.jinja"])
+def test_a_pipe_is_not_waited_for(tmp_path: Path, name: str, in_place: bool) -> None:
+    folder = made("llama", tmp_path / "twin")
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    before = sorted(os.listdir(folder))
+    with pytest.raises(InvalidInput, match=rf"Expected plain files .* got '{name}', which is none"):
+        fairlead.export_checkpoint(folder, None if in_place else tmp_path / "out", in_place=in_place)
+    assert sorted(os.listdir(folder)) == before
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_checkpoint_that_changes_while_it_is_read(tmp_path: Path) -> None:

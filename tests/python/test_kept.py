@@ -257,7 +257,8 @@ def test_an_index_that_names_a_link_to_itself_is_one_line(run, tmp_path):
     (source / "model.safetensors.index.json").write_text(json.dumps(index))
     code, _, err = run("export", source, tmp_path / "out", "--no-verify", "--quiet")
     assert code == 2
-    assert re.fullmatch(r"error: \[export\] Expected weights in '.*', got OSError: .* Check that the .*\n", err)
+    words = r"error: \[export\] Expected plain files in '.*', got 'b.safetensors', which is none. Check that the .*\n"
+    assert re.fullmatch(words, err)
 
 
 @pytest.mark.parametrize(

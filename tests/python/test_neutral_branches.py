@@ -52,6 +52,30 @@ class Frames(torch.nn.Module):
         return x.unfold(1, 16, 16).cumsum(2)
 
 
+class Resized(torch.nn.Module):
+    """As MobileViT does: to a size that patches divide, and back."""
+
+    def forward(self, x):
+        height, width = x.shape[2:]
+        rows, columns = -(-height // 2) * 2, -(-width // 2) * 2
+        if (rows, columns) != (height, width):
+            x = F.interpolate(x, size=(rows, columns), mode="bilinear", align_corners=False)
+        y = (x.unflatten(2, (-1, 2)).softmax(2).flatten(2, 3).tanh() + 1).relu()
+        if (rows, columns) != (height, width):
+            y = F.interpolate(y, size=(height, width), mode="bilinear", align_corners=False)
+        return y
+
+
+class Spectrum(torch.nn.Module):
+    """What is kept of it is written into zeros, whole where there is no more."""
+
+    def forward(self, x):
+        out = torch.zeros_like(x)
+        kept = slice(None, 6) if x.shape[1] > 6 else slice(None)
+        out[:, kept] = x[:, kept].cumsum(1)
+        return out + 1
+
+
 def opened(path):
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4  # what the file refuses is looked at here
@@ -89,6 +113,23 @@ def test_a_signal_is_padded_to_whole_frames(length, tmp_path):
     result = fairlead.export(Frames().eval(), (torch.randn(2, length),), path)
     assert "x: float32[batch, x_dim_1]" in str(result.contract)
     assert wrong_sizes(Frames(), path, [(n,) for n in range(1, 130)], lambda n: torch.randn(2, n)) == []
+
+
+@pytest.mark.parametrize("size", [(8, 8), (7, 8), (9, 5)], ids=str)
+def test_resizing_to_the_same_size_is_nothing(size, tmp_path):
+    path = str(tmp_path / "model.onnx")
+    result = fairlead.export(Resized().eval(), (torch.randn(2, 3, *size),), path)
+    assert "another program" not in str(result.contract)
+    sizes = [(h, w) for h in range(1, 12) for w in range(1, 12)]
+    assert wrong_sizes(Resized(), path, sizes, lambda h, w: torch.randn(2, 3, h, w)) == []
+
+
+@pytest.mark.parametrize("length", [6, 9])
+def test_what_is_written_to_a_view_of_everything_is_written_to_everything(length, tmp_path):
+    path = str(tmp_path / "model.onnx")
+    result = fairlead.export(Spectrum().eval(), (torch.randn(2, length),), path)
+    assert "another program" not in str(result.contract)
+    assert wrong_sizes(Spectrum(), path, [(n,) for n in range(1, 20)], lambda n: torch.randn(2, n)) == []
 
 
 class Cut(torch.nn.Module):

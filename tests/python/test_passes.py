@@ -96,3 +96,19 @@ def test_a_state_that_weights_decide_is_written_with_them(lean_from_64_mb):
     result = fairlead.export(Stateful().eval(), (torch.randn(3, 3000), torch.zeros(3, 4)))
     assert [symbol["name"] for symbol in result.contract.symbols] == ["batch"]
     assert max(row["scaled"] for row in result.discrepancies) < 1e-4
+
+
+class ByHand(torch.nn.Module):
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-3)
+
+
+@pytest.mark.parametrize(
+    "model", [torch.nn.RMSNorm(16), torch.nn.RMSNorm(16, eps=1e-3), ByHand()], ids=["no eps", "eps", "by hand"]
+)
+@pytest.mark.parametrize("optimize", [True, False])
+def test_a_norm_of_doubles_keeps_its_epsilon(model, optimize, tmp_path):
+    """ONNX Runtime's own fusion reads an epsilon of float32 alone."""
+    x = torch.randn(2, 5, 16, dtype=torch.float64)
+    result = fairlead.export(model.double().eval(), (x,), tmp_path / "m.onnx", optimize=optimize)
+    assert all(row["ok"] for row in result.discrepancies)

@@ -134,6 +134,9 @@ def exported(model=None, path="m.onnx", **options):
     ("wrong", "words"),
     [
         (lambda at: fairlead.Int4(block=24), "Expected block as one of 16, 32, 64, 128, 256, got 24"),
+        (lambda at: fairlead.Int4(block=32.0), "Expected block as one of 16, 32, 64, 128, 256, got 32.0"),
+        (lambda at: fairlead.Int4(head=3), "Expected head as True or False, got 3"),
+        (lambda at: fairlead.Int8(symmetric="yes"), "Expected symmetric as True or False, got 'yes'"),
         (lambda at: fairlead.Int8(activations="int4"), 'Expected activations "float32" or "int8", got'),
         (
             lambda at: exported(quantize="int4"),
@@ -154,3 +157,20 @@ def test_what_cannot_be_quantised_is_said(wrong, words, tmp_path):
     with pytest.raises(fairlead.InvalidInput, match=words):
         wrong(tmp_path / "m.onnx")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_weights_that_no_block_holds_stay_floats_and_are_said(wrong, tmp_path):
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.Linear(32, 64)).eval()
+    with torch.no_grad():
+        model[1].weight[3, 5] = wrong
+    x = torch.randn(2, 64)
+    result = fairlead.export(model, (x,), tmp_path / "m.onnx", quantize=fairlead.Int4(), opset=21)
+    assert result.operators["DequantizeLinear"] == 1
+    assert "it has weights that are not finite" in str(result.contract)
+    session = onnxruntime.InferenceSession(result.path, providers=["CPUExecutionProvider"])
+    (got,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
+    with torch.no_grad():
+        eager = model(x).numpy()
+    assert (np.isfinite(got) == np.isfinite(eager)).all()

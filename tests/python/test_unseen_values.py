@@ -509,3 +509,32 @@ def test_a_question_that_several_ways_lead_to_is_asked_behind_each(tmp_path):
         right += 1
     assert right
     assert is_taken(path, torch.randn(4, 8), torch.tensor([1, 8, 6, 1]))
+
+
+def test_a_count_that_is_told_in_a_message_refuses_nothing(tmp_path):
+    """Checks of counts are written with a sentence, which is made whether they hold or not."""
+
+    def checked(x):
+        chosen = x[x > 0]
+        assert chosen.numel() <= x.numel(), f"{chosen.shape[0]} chosen of {x.numel()}"
+        return chosen.sum() * x.amax(1)
+
+    fairlead.export(Fn(checked), (torch.randn(4, 6),), tmp_path / "model.onnx")
+    for seed in range(8):
+        x = torch.randn(3 + 5 * seed, 29, generator=torch.Generator().manual_seed(seed))
+        np.testing.assert_allclose(run(tmp_path / "model.onnx", x)[0], checked(x).numpy(), rtol=1e-4, atol=1e-4)
+
+
+def test_a_table_by_the_name_of_a_count_is_no_message(tmp_path):
+    def looked_up(x):
+        table = {str(n): float(n % 3) for n in range(200)}
+        return x * table[str(x[x > 0].shape[0])]
+
+    fairlead.export(Fn(looked_up), (torch.linspace(-1, 1, 12).reshape(3, 4),), tmp_path / "model.onnx")
+    for count in range(1, 12):
+        x = torch.cat([torch.rand(count) + 0.1, -torch.rand(12 - count) - 0.1]).reshape(3, 4)
+        try:
+            got = run(tmp_path / "model.onnx", x)[0]
+        except onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument:
+            continue  # a count that nobody saw stops the file
+        np.testing.assert_allclose(got, looked_up(x).numpy(), rtol=1e-5)

@@ -41,7 +41,9 @@ def shim(tmp_path_factory) -> Path:
 
 
 @needs_shim
-@pytest.mark.parametrize("kinds", [["onnx", "onnx with data", "page"], ["folder"], ["pt2", "pte"]], ids=",".join)
+@pytest.mark.parametrize(
+    "kinds", [["onnx", "onnx with data", "page"], ["large onnx with data"], ["folder"], ["pt2", "pte"]], ids=",".join
+)
 def test_a_write_that_is_killed_or_fails_at_any_call_leaves_the_old_or_the_new(tmp_path, shim, kinds):
     if importlib.util.find_spec("executorch") is None:
         kinds = [kind for kind in kinds if kind != "pte"]

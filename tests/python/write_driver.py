@@ -78,6 +78,31 @@ class Onnx:
         return computes(self.path)
 
 
+class Large(Onnx):
+    """Data of 33 MB, which a thread of its own writes."""
+
+    def __init__(self, folder: Path, external: str):
+        self.path = self.name = folder / "model.onnx"
+        self.external, self.models, self.whole = external, {}, {}
+        for seed, which in enumerate(("new", "old")):
+            torch.manual_seed(seed)
+            model = torch.nn.Sequential(torch.nn.Linear(32, 1 << 18, bias=False), torch.nn.AdaptiveAvgPool1d(4)).eval()
+            self.models[which] = fairlead.export(model, (X,), None, verify=False).model
+            self.write(which)
+            self.whole[which] = self.read()
+            session = onnxruntime.InferenceSession(self.path)
+            (got,) = session.run(None, {session.get_inputs()[0].name: X.numpy()})
+            assert np.allclose(got, model(X).detach().numpy(), atol=1e-5)
+
+    def read(self) -> list[bytes]:
+        (data,) = _core.read_summary(str(self.path))["external_files"]
+        return [self.path.read_bytes(), (self.path.parent / data).read_bytes()]
+
+    def state(self) -> str:
+        found = self.read()
+        return next(which for which, whole in self.whole.items() if found == whole)
+
+
 class Folder(Onnx):
     """Two parts that share a data file, and what lists them, in a folder with a file of the user's."""
 
@@ -171,7 +196,7 @@ class Page(Bytes):
 
 KINDS = {
     "onnx": (Onnx, "never"), "onnx with data": (Onnx, "always"), "folder": (Folder, "always"), "pt2": (Pt2, "pt2"),
-    "pte": (Pte, "pte"), "page": (Page, "html"),
+    "pte": (Pte, "pte"), "page": (Page, "html"), "large onnx with data": (Large, "always"),
 }  # fmt: skip
 # Where one of these fails, what is not wanted any more may stay until the next write: it cannot be removed, or the disk
 # did not say that the new names are on it, and the old ones could come back.

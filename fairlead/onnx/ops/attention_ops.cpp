@@ -1,6 +1,7 @@
 // Scaled-dot-product attention.
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "fairlead/onnx/families.h"
 
@@ -49,7 +50,58 @@ Val minus_infinity(Lowering& b, Dtype d) {
   return b.scalar(-std::numeric_limits<double>::infinity(), d);
 }
 
+// Whether each row of the mask leaves a key, [.., queries, 1].
+Val sees_a_key(Lowering& b, std::size_t mask, Dtype d) {
+  const Val seen = b.dtype(mask) == Dtype::kBool
+                       ? b.in(mask)
+                       : b.op("Greater", {b.in(mask, d), minus_infinity(b, d)});
+  return b.cast(b.reduce("ReduceMax", b.cast(seen, Dtype::kInt32), {-1}, true), Dtype::kBool);
+}
+
+// The operator of opset 23 takes what it can: four axes without broadcasting, a scale that is a
+// constant, a mask or causality of as many keys as queries. What it gives for a row that sees
+// nothing, the standard does not say.
+std::optional<Val> attention_operator(Lowering& b, const Places& at) {
+  const Dtype d = b.out_dtype();
+  const Shape &query = b.shape(0), &key = b.shape(1), &value = b.shape(2);
+  if (b.opset() < 23 || query.size() != 4 || key.size() != 4 || value.size() != 4 ||
+      d != Dtype::kFloat32 || !is_const(query[3]) || !is_const(query[1]) || !is_const(key[1])) {
+    return std::nullopt;
+  }
+  const bool alike = query[0] == key[0] && key[0] == value[0] && key[1] == value[1] &&
+                     key[2] == value[2] && query[3] == key[3];
+  if (!alike || key[1]->value <= 0 || query[1]->value % key[1]->value != 0) return std::nullopt;
+  const bool causal = b.flag(at.causal), masked = b.has(at.mask);
+  if (causal && (query[2] != key[2] || masked)) return std::nullopt;
+  const Arg& factor = b.node().args[at.scale];
+  if (b.has(at.scale) && (factor.kind != ArgKind::kFloat || factor.expr != nullptr)) {
+    return std::nullopt;
+  }
+  const double scale =
+      b.has(at.scale) ? b.number(at.scale) : 1 / std::sqrt(static_cast<double>(query[3]->value));
+  if (!(scale > 0)) return std::nullopt;  // it takes the root
+  Val mask;
+  if (masked) {
+    const Shape& shape = b.shape(at.mask);
+    if (shape.size() < 2) return std::nullopt;
+    Shape full = shape;
+    full[full.size() - 2] = query[2];
+    full.back() = key[2];
+    mask =
+        b.expand(b.dtype(at.mask) == Dtype::kBool ? b.in(at.mask) : b.in(at.mask, d), shape, full);
+  }
+  Attributes attributes = {attr("scale", static_cast<float>(scale))};
+  if (causal) attributes.push_back(attr("is_causal", 1));
+  const Val y =
+      b.op("Attention", {b.in(0, d), b.in(1, d), b.in(2, d), mask}, std::move(attributes));
+  if (!masked) return y;
+  return b.op("Where", {sees_a_key(b, at.mask, d), y, b.scalar(0, d)});
+}
+
 Attention attend(Lowering& b, const Places& at, bool logsumexp) {
+  if (!logsumexp) {
+    if (const auto whole = attention_operator(b, at)) return {*whole, {}};
+  }
   const Dtype d = b.out_dtype();
   const Shape& query = b.shape(0);
   const std::size_t r = query.size();
@@ -89,12 +141,7 @@ Attention attend(Lowering& b, const Places& at, bool logsumexp) {
   Val weights = b.op("Softmax", {scores}, {attr("axis", -1)});
   if (masked) {
     // PyTorch gives zeros for a row that sees nothing; softmax gives NaN there.
-    const Val seen = b.dtype(at.mask) == Dtype::kBool
-                         ? b.in(at.mask)
-                         : b.op("Greater", {b.in(at.mask, d), minus_infinity(b, d)});
-    const Val any =
-        b.cast(b.reduce("ReduceMax", b.cast(seen, Dtype::kInt32), {-1}, true), Dtype::kBool);
-    weights = b.op("Where", {any, weights, b.scalar(0, d)});
+    weights = b.op("Where", {sees_a_key(b, at.mask, d), weights, b.scalar(0, d)});
   }
   result.output = b.op("MatMul", {weights, v});
   if (logsumexp) result.logsumexp = b.reduce("ReduceLogSumExp", scores, {-1}, false);
@@ -148,8 +195,8 @@ constexpr OpRow kRows[] = {
      "MatMul, Softmax, MatMul", "no dropout"},
     {"aten._softmax.default", lower_softmax, "Softmax", ""},
     {"aten.log_softmax.int", lower_log_softmax, "LogSoftmax", ""},
-    {"aten.scaled_dot_product_attention.default", lower_sdpa, "MatMul, Softmax, MatMul",
-     "no dropout"},
+    {"aten.scaled_dot_product_attention.default", lower_sdpa,
+     "MatMul, Softmax, MatMul; Attention from opset 23", "no dropout"},
     {"aten.softmax.int", lower_softmax, "Softmax", ""},
 };
 

@@ -4,6 +4,7 @@
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/fft_ops.h"
 #include "fairlead/onnx/ops/formula.h"
+#include "fairlead/onnx/ops/product_forms.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -75,6 +76,30 @@ void lower_exp(Lowering& b) {
   result(b, {size * node("Cos", x.im), size * node("Sin", x.im)});
 }
 
+void lower_sin(Lowering& b) {
+  const Complex x = parts(b);
+  result(b, {node("Sin", x.re) * node("Cosh", x.im), node("Cos", x.re) * node("Sinh", x.im)});
+}
+
+void lower_cos(Lowering& b) {
+  const Complex x = parts(b);
+  result(b, {node("Cos", x.re) * node("Cosh", x.im), -(node("Sin", x.re) * node("Sinh", x.im))});
+}
+
+// Both parts of the quotient divided by cosh(re), which overflows.
+Complex tanh(Complex x) {
+  const Num t = node("Tanh", x.re), c = node("Cos", x.im), s = node("Sin", x.im);
+  const Num size = c * c + t * t * s * s;
+  return {t / size, s * c * (1.0 - t * t) / size};
+}
+
+void lower_tanh(Lowering& b) { result(b, tanh(parts(b))); }
+
+void lower_sigmoid(Lowering& b) {
+  const Complex half = tanh(parts(b) * Num{&b, b.scalar(0.5, real_dtype(b))});
+  result(b, {half.re * 0.5 + 0.5, half.im * 0.5});
+}
+
 void lower_square(Lowering& b) { result(b, parts(b) * parts(b)); }
 
 // aten::pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor: small whole exponents
@@ -101,6 +126,13 @@ Num size(Complex x) {
 void lower_abs(Lowering& b) { b.result(size(parts(b))); }
 void lower_angle(Lowering& b) { b.result(angle(parts(b))); }
 
+void lower_sqrt(Lowering& b) {
+  const Complex x = parts(b);
+  const Num length = size(x);
+  const Num im = node("Sqrt", max((length - x.re) * 0.5, 0.0));
+  result(b, {node("Sqrt", max((length + x.re) * 0.5, 0.0)), where(x.im < 0.0, -im, im)});
+}
+
 void lower_log(Lowering& b) {
   const Complex x = parts(b);
   result(b, {node("Log", size(x)), angle(x)});
@@ -125,6 +157,34 @@ Num matmul(Num x, Num y) { return node("MatMul", x, y); }
 void lower_matmul(Lowering& b) {
   const Complex x = parts(b, 0), y = parts(b, 1);
   result(b, {matmul(x.re, y.re) - matmul(x.im, y.im), matmul(x.re, y.im) + matmul(x.im, y.re)});
+}
+
+// Every product of a part of each tensor; two imaginary ones make -1.
+void lower_einsum(Lowering& b) {
+  const auto& items = b.node().args[1].items;
+  const Dtype d = real_dtype(b);
+  std::vector<Inputs> products = {{}};
+  std::vector<int> imaginary = {0};
+  for (const Arg& item : items) {
+    const bool parts = is_complex(b.graph().values[item.value].dtype);
+    const std::size_t before = products.size();
+    for (std::size_t k = 0; k < before; ++k) {
+      if (parts) {
+        products.push_back(products[k]);
+        products.back().push_back(b.cast(b.part_of(item.value, 1), d));
+        imaginary.push_back(imaginary[k] + 1);
+      }
+      products[k].push_back(b.cast(parts ? b.part_of(item.value, 0) : b.value(item.value), d));
+    }
+  }
+  std::optional<Num> sums[2];
+  for (std::size_t k = 0; k < products.size(); ++k) {
+    const Num product = {&b, einsum(b, products[k], d)};
+    std::optional<Num>& sum = sums[imaginary[k] % 2];
+    const bool minus = imaginary[k] % 4 >= 2;
+    sum = !sum ? (minus ? -product : product) : minus ? *sum - product : *sum + product;
+  }
+  b.result_parts(0, *sums[0], *sums[1]);
 }
 
 // aten::complex(Tensor real, Tensor imag) -> Tensor
@@ -173,8 +233,10 @@ constexpr OpRow kForms[] = {
     {"aten.bmm.default", lower_matmul, "", ""},
     {"aten.conj.default", lower_conj, "", ""},
     {"aten.conj_physical.default", lower_conj, "", ""},
+    {"aten.cos.default", lower_cos, "", ""},
     {"aten.div.Tensor", lower_div, "", ""},
     {"aten.dot.default", lower_matmul, "", ""},
+    {"aten.einsum.default", lower_einsum, "", ""},
     {"aten.eq.Tensor", lower_eq<true>, "", ""},
     {"aten.exp.default", lower_exp, "", ""},
     {"aten.full.default", lower_full<1>, "", ""},
@@ -197,8 +259,12 @@ constexpr OpRow kForms[] = {
     {"aten.rsub.Scalar", lower_add<true, 1, 0>, "", ""},
     {"aten.scalar_tensor.default", lower_to, "", ""},
     {"aten.sgn.default", lower_sgn, "", ""},
+    {"aten.sigmoid.default", lower_sigmoid, "", ""},
+    {"aten.sin.default", lower_sin, "", ""},
+    {"aten.sqrt.default", lower_sqrt, "", ""},
     {"aten.square.default", lower_square, "", ""},
     {"aten.sub.Tensor", lower_add<true, 0, 1>, "", ""},
+    {"aten.tanh.default", lower_tanh, "", ""},
     {"aten.to.dtype", lower_to, "", ""},
 };
 

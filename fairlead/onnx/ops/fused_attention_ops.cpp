@@ -42,9 +42,9 @@ Val same_angles(Lowering& b, std::size_t i, Expr past) {
   const Val angles = b.in(i);
   const Val off = b.op("Sub", {angles, b.slice(angles, 0, b.ints({0}), b.ints({1}))});
   const Val sum = b.reduce("ReduceSumSquare", off, {0, 1, 2}, false);
-  const Val differ = b.cast(b.cast(sum, Dtype::kBool), Dtype::kInt64);
-  const Val first = b.size_scalar(b.pool().less(past, b.expr(1)));
-  return b.zero_unless(b.op("Mul", {differ, first}), kRotationWords);
+  const Val first = b.op("Less", {b.dim(past), b.ints({1})});
+  const Val wrong = b.op("And", {b.cast(sum, Dtype::kBool), first});
+  return b.zero_unless(b.cast(wrong, Dtype::kInt64), kRotationWords);
 }
 
 // onnxruntime::group_query_attention(Tensor query, Tensor? key, Tensor? value, Tensor? past_key,
@@ -63,16 +63,16 @@ void lower_group_query_attention(Lowering& b) {
   const Expr batch = out[0], queries = out[1];
   const Expr past = b.has(3) ? b.shape(3)[2] : b.expr(0);
   const Expr total = b.pool().add(queries, past);
-  Val last = b.size_scalar(b.pool().sub(total, b.expr(1)));
+  Val last = b.dim(b.pool().sub(total, b.expr(1)));
   if (b.flag(16)) last = b.op("Add", {last, same_angles(b, 15, past)});
-  const Val lengths = b.expand(b.cast(last, Dtype::kInt32), {}, {batch});
+  const Val lengths = b.expand(b.cast(last, Dtype::kInt32), {b.expr(1)}, {batch});
   Inputs inputs = {joined(b, 0, b.flag(12)),
                    joined(b, 1, b.flag(13)),
                    joined(b, 2, b.flag(14)),
                    b.in(3),
                    b.in(4),
                    lengths,
-                   b.size_scalar(total, Dtype::kInt32),
+                   b.cast(b.dim(total), Dtype::kInt32),
                    {},
                    {},
                    {},

@@ -88,8 +88,18 @@ void lower_rms_norm(Lowering& b) {
   const double eps =
       b.has(3) ? b.number(3) : machine_epsilon(d == b.out_dtype() ? d : Dtype::kFloat32);
   const Val x = b.in(0, d);
-  // Pow, ReduceMean, Add, Sqrt, Div, Mul: the spelling that ONNX Runtime fuses into one kernel.
-  const Val mean = b.reduce("ReduceMean", b.op("Pow", {x, b.scalar(2.0, d)}), axes, true);
+  if (b.opset() >= 23 && d == Dtype::kFloat32 && !b.result_used(1)) {
+    const Shape dims = b.integers(1);
+    const Val weight = b.has(2) ? b.in(2, d) : b.expand(b.scalar(1, d), {}, dims);
+    return b.result(b.op("RMSNormalization", {x, weight},
+                         {attr("axis", -static_cast<std::int64_t>(dims.size())),
+                          attr("epsilon", static_cast<float>(eps))}));
+  }
+  // Pow, ReduceMean, Add, Sqrt, Div, Mul: the spelling that ONNX Runtime fuses into one kernel. Of
+  // float64 it must not: it would take 1e-5 for whatever epsilon there is.
+  const Val squares =
+      d == Dtype::kFloat64 ? b.op("Mul", {x, x}) : b.op("Pow", {x, b.scalar(2.0, d)});
+  const Val mean = b.reduce("ReduceMean", squares, axes, true);
   const Val scale = b.op("Sqrt", {b.op("Add", {mean, b.scalar(eps, d)})});
   const Val y = b.op("Div", {x, scale});
   b.result(b.has(2) ? b.op("Mul", {y, b.in(2, d)}) : y);
@@ -237,7 +247,8 @@ void lower_weight_norm(Lowering& b) {
 }
 
 constexpr OpRow kRows[] = {
-    {"aten._fused_rms_norm.default", lower_rms_norm, "ReduceMean, Sqrt, Div, Mul", ""},
+    {"aten._fused_rms_norm.default", lower_rms_norm,
+     "ReduceMean, Sqrt, Div, Mul; RMSNormalization from opset 23", ""},
     {"aten._native_batch_norm_legit.default", lower_batch_norm, "BatchNormalization",
      "not in training mode"},
     {"aten._native_batch_norm_legit.no_stats", lower_batch_norm_no_stats, "ReduceMean, Sub, Mul",
@@ -257,7 +268,8 @@ constexpr OpRow kRows[] = {
     {"aten.native_group_norm.default", lower_native_group_norm, "InstanceNormalization, Mul, Add",
      ""},
     {"aten.native_layer_norm.default", lower_layer_norm, "LayerNormalization", ""},
-    {"aten.rms_norm.default", lower_rms_norm, "ReduceMean, Sqrt, Div, Mul", ""},
+    {"aten.rms_norm.default", lower_rms_norm,
+     "ReduceMean, Sqrt, Div, Mul; RMSNormalization from opset 23", ""},
 };
 
 }  // namespace

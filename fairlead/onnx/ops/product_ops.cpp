@@ -8,6 +8,7 @@
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/formula.h"
 #include "fairlead/onnx/ops/nan_forms.h"
+#include "fairlead/onnx/ops/product_forms.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -235,28 +236,7 @@ std::optional<Val> as_matmul(Lowering& b, const std::string& equation, const Inp
   return b.transpose(b.reshape(product, from, to), perm);
 }
 
-// aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor
-//
-// Letters of both cases are different in PyTorch and not in every runtime: capital ones become
-// small ones that are not in use. Kernels are there for float, double and the two common integers.
-void lower_einsum(Lowering& b) {
-  std::string equation(b.text(0));
-  for (char& c : equation) {
-    if (c < 'A' || c > 'Z') continue;
-    char free = 'a';
-    while (free <= 'z' && equation.find(free) != std::string::npos) ++free;
-    if (free > 'z') b.unsupported("an equation with more letters than the alphabet has");
-    const char capital = c;
-    std::replace(equation.begin(), equation.end(), capital, free);
-  }
-  const Dtype d = b.out_dtype();
-  const bool narrow = dtype_size(d) < 4;
-  const Dtype wide = !narrow ? d : is_float(d) ? Dtype::kFloat32 : Dtype::kInt64;
-  Inputs inputs = b.ins(1);
-  for (Val& v : inputs) v = b.cast(v, wide);
-  if (const std::optional<Val> product = as_matmul(b, equation, inputs)) return b.result(*product);
-  b.result(b.op("Einsum", inputs, {attr("equation", std::string_view(equation))}));
-}
+void lower_einsum(Lowering& b) { b.result(einsum(b, b.ins(1), b.out_dtype())); }
 
 constexpr OpRow kRows[] = {
     {"aten._cdist_forward.default", lower_cdist, "Sub, ReduceL2", ""},
@@ -277,8 +257,28 @@ constexpr OpRow kRows[] = {
     {"aten.renorm.default", lower_renorm, "ReduceL2, Where, Mul", ""},
     {"aten.vdot.default", lower_vdot, "MatMul", ""},
 };
-
 }  // namespace
+
+// aten::einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor
+//
+// Letters of both cases are different in PyTorch and not in every runtime: capital ones become
+// small ones that are not in use. Kernels are there for float, double and the two common integers.
+Val einsum(Lowering& b, Inputs inputs, Dtype d) {
+  std::string equation(b.text(0));
+  for (char& c : equation) {
+    if (c < 'A' || c > 'Z') continue;
+    char free = 'a';
+    while (free <= 'z' && equation.find(free) != std::string::npos) ++free;
+    if (free > 'z') b.unsupported("an equation with more letters than the alphabet has");
+    const char capital = c;
+    std::replace(equation.begin(), equation.end(), capital, free);
+  }
+  const bool narrow = dtype_size(d) < 4;
+  const Dtype wide = !narrow ? d : is_float(d) ? Dtype::kFloat32 : Dtype::kInt64;
+  for (Val& v : inputs) v = b.cast(v, wide);
+  if (const std::optional<Val> product = as_matmul(b, equation, inputs)) return *product;
+  return b.op("Einsum", inputs, {attr("equation", std::string_view(equation))});
+}
 
 std::span<const OpRow> product_ops() { return kRows; }
 

@@ -13,10 +13,15 @@ Val rows_of(Lowering& b, Val v, const Shape& shape, Expr more) {
   return b.op("Pad", {v, pads, b.scalar(0, b.dtype_of(v))});
 }
 
-Val half_table(Lowering& b, std::size_t i, Expr more) {
+Shape half_of(Lowering& b, std::size_t i) {
   Shape half = b.shape(i);
   half[2] = b.pool().floordiv(half[2], b.expr(2));
-  return rows_of(b, b.slice(b.in(i), 2, b.ints({0}), b.dim(half[2])), half, more);
+  return half;
+}
+
+// [batch, sequence, size / 2] of [batch, sequence, size].
+Val first_half(Lowering& b, std::size_t i) {
+  return b.slice(b.in(i), 2, b.ints({0}), b.dim(half_of(b, i)[2]));
 }
 
 }  // namespace
@@ -26,18 +31,32 @@ RotaryTables rotary_tables(Lowering& b, std::size_t cos, std::size_t sin, std::s
   const Shape& whole = b.shape(b.has(cos) ? cos : angles);
   RotaryTables made;
   if (b.has(cos)) {
-    made.cos = half_table(b, cos, more);
-    made.sin = half_table(b, sin, more);
+    made.cos = rows_of(b, first_half(b, cos), half_of(b, cos), more);
+    made.sin = rows_of(b, first_half(b, sin), half_of(b, sin), more);
   } else {
-    const Val rows = rows_of(b, b.in(angles), whole, more);
-    made.cos = b.op("Cos", {rows});
-    made.sin = b.op("Sin", {rows});
+    // Of the new tokens alone: what the table is longer than they are nobody reads.
+    made.cos = rows_of(b, b.op("Cos", {b.in(angles)}), whole, more);
+    made.sin = rows_of(b, b.op("Sin", {b.in(angles)}), whole, more);
   }
-  const Expr count = b.pool().mul(whole[0], whole[1]);
-  const Val tokens =
-      b.op("Range", {b.size_scalar(b.expr(0)), b.size_scalar(count), b.size_scalar(b.expr(1))});
-  const Shape each = {whole[0], whole[1]};
-  made.positions = b.expand(b.reshape(tokens, {count}, each), each, {batch, whole[1]});
+  const Val each =
+      b.op("Shape", {b.in(b.has(cos) ? cos : angles)}, {attr("start", 0), attr("end", 2)});
+  const Val count = b.reduce("ReduceProd", each, {0}, false);
+  const Val tokens = b.op("Range", {b.size_scalar(b.expr(0)), count, b.size_scalar(b.expr(1))});
+  const Val rows = b.op("Reshape", {tokens, each});
+  made.positions = b.expand(rows, {whole[0], whole[1]}, {batch, whole[1]});
+  return made;
+}
+
+RotaryTables rotary_rows(Lowering& b, std::size_t cos, std::size_t sin, std::size_t angles,
+                         Expr batch) {
+  const auto rows = [&](std::size_t i, const char* of) {
+    const Shape from = b.has(i) ? half_of(b, i) : b.shape(angles);
+    const Val half = b.has(i) ? first_half(b, i) : b.op(of, {b.in(angles)});
+    return b.expand(half, from, {batch, from[1], from[2]});
+  };
+  RotaryTables made;
+  made.cos = rows(cos, "Cos");
+  made.sin = rows(sin, "Sin");
   return made;
 }
 

@@ -17,4 +17,8 @@ struct RotaryTables {
 [[nodiscard]] RotaryTables rotary_tables(Lowering& b, std::size_t cos, std::size_t sin,
                                          std::size_t angles, Expr batch, Expr more);
 
+// The same as [batch, sequence, size / 2], without positions.
+[[nodiscard]] RotaryTables rotary_rows(Lowering& b, std::size_t cos, std::size_t sin,
+                                       std::size_t angles, Expr batch);
+
 }  // namespace fairlead::onnx

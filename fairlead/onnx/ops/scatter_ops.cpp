@@ -305,12 +305,12 @@ void lower_slice_scatter(Lowering& b) {
   if (is_const(length, 0)) return b.result(b.in(0));
   const Span span = slice_span(b.pool(), size, b.integer(3, 0), nullptr, b.expr(1));
   const Expr start = span.start != nullptr ? span.start : from_start(b, b.integer(3, 0), size);
-  const std::int64_t step = b.constant_int(5, 1);
-  if (step == 1 || is_const(length, 1)) {
+  const Expr step = b.integer(5, 1);
+  if (is_const(step, 1) || is_const(length, 1)) {
     if (length == size) return b.result(src);
     return b.result(replace(b, b.in(0), src, axis, start, length, size));
   }
-  const Val index = range(b, start, length, b.expr(step));
+  const Val index = range(b, start, length, step);
   b.result(write_along(b, b.in(0), b.rank(0), axis, index, src, "none"));
 }
 

@@ -15,9 +15,10 @@ from typing import Any
 
 from fairlead._core import InvalidInput, WriteError, is_data_name, place_file
 from fairlead.base.errors import reworded
+from fairlead.base.memory import free_memory
 from fairlead.base.staged import staged_file
 from fairlead.base.units import size_text
-from fairlead.checkpoint.in_place import InPlace, free_memory
+from fairlead.checkpoint.in_place import InPlace
 from fairlead.checkpoint.loaded import Loaded
 from fairlead.checkpoint.source import Checkpoint, size_of
 from fairlead.checkpoint.source import weights as weight_files
@@ -123,7 +124,7 @@ def with_placed(options: Options, loaded: Loaded, staged: str, placement: str, s
     placed = loaded.placed
     assert placed is not None
     placed.staged = staged
-    names = [placed.files.names[k] for k in sorted(placed.used)]
+    names = [placed.files.names[k] for k in sorted(placed.placed.used)]
     for name in names:
         path, to = os.path.realpath(os.path.join(placed.folder, name)), os.path.join(staged, name)
         if placement != "in_place":
@@ -157,7 +158,7 @@ WAYS = {
 def words_of(placed: InPlace, placement: str) -> str:
     """Where the weights are, and what became of them."""
     referred = size_text(placed.bytes - placed.converted)
-    files = f"{len(placed.used)} file{'s' * (len(placed.used) != 1)}"
+    files = f"{len(placed.placed.used)} file{'s' * (len(placed.placed.used) != 1)}"
     where = f"weights: {referred} in {files} of the checkpoint, referred to where they are"
     if placement != "in_place" and placed.ways:
         how = ", ".join(WAYS[way] for way in dict.fromkeys(placed.ways))

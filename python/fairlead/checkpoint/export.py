@@ -16,6 +16,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, WriteError
@@ -25,11 +26,11 @@ from fairlead.base.errors import reworded
 from fairlead.base.staged import staged_folder
 from fairlead.checkpoint import client_files, layouts, likelihood
 from fairlead.checkpoint.beside import check_placed, is_too_large, new_files, staged_in_place, with_placed, words_of
-from fairlead.checkpoint.layer_check import check_layers
 from fairlead.checkpoint.loaded import WEIGHT_DTYPES, Loaded, load, load_in_place
 from fairlead.checkpoint.merged_adapter import check_adapter
 from fairlead.checkpoint.source import Checkpoint, find, quiet
 from fairlead.checkpoint.stored import stored_rows
+from fairlead.elsewhere.layer_check import call_without_past, check_layers
 from fairlead.experiment.result import ExportResult
 from fairlead.exporters.model_settings import exportable
 from fairlead.generation.export import manifest_of, shared_weights
@@ -219,7 +220,7 @@ class _Run:
         if loaded.placed is not None and self.options.verify and not loaded.placed.fits:
             with self.stage("verify", "checking layers, one after the other"):
                 plan = next(iter(plans.values()))
-                checked = check_layers(model, plan, loaded.placed, self.options, self.staged, self.show)
+                checked = self.checked_layers(model, plan, loaded.placed)
             self.options = replace(self.options, verify=False, checked=checked)
         result = CheckpointExport(self.checkpoint.source, self.folder, loaded.task.name, name, self.dtype, self.layout)
         for kind, plan in plans.items():
@@ -238,7 +239,8 @@ class _Run:
                 manifest.write(self.staged, manifest_of(model, plan, parts, files, None))
                 if self.options.verify:
                     with self.stage("together", f"generating with {', '.join(parts)} and PyTorch"), quiet():
-                        check_together(model, plan, self.staged, None, is_alone(parts), self.exact)
+                        floats = self.options.quantize is None and self.options.stored is None
+                        check_together(model, plan, self.staged, None, is_alone(parts), self.exact, floats)
                         self.measure(loaded, plan, parts)
         for part in result.parts.values():
             part.path = os.path.join(self.folder, os.path.relpath(part.path, self.staged))
@@ -282,6 +284,11 @@ class _Run:
             if part.contract.quantized is not None and plan.kind == "decoder" and tokenizer is not None:
                 found = likelihood.measured(loaded.model, tokenizer, self.staged)
                 part.contract.quantized = replace(part.contract.quantized, likelihood=found)
+
+    def checked_layers(self, model: Any, plan: Plan, placed: Any) -> str:
+        part = plan.parts[0]
+        call = partial(call_without_past, part.module, part.calls)
+        return check_layers(model, call, placed, self.options, self.staged, self.show, export_with)
 
     def written(self, part: PartPlan, file: str, several: bool, shared: SharedWeights | None) -> ExportResult:
         options = replace(self.options, dynamic_shapes=part.dynamic_shapes, own_examples=True)

@@ -162,7 +162,21 @@ def in_folder(source: str, folder: str) -> Checkpoint:
         raise InvalidInput(
             f"[export] Expected weights (*.safetensors) in '{folder}', got none. Download the whole checkpoint."
         )
+    check_plain(folder)
     return Checkpoint(source, folder)
+
+
+def check_plain(folder: str) -> None:
+    """Whoever opens a pipe waits for its other end, and Transformers opens whatever has a name that it knows."""
+    names = {os.path.basename(path) for path in weights(folder)}
+    for name in sorted(os.listdir(folder)):
+        path = os.path.join(folder, name)
+        other = os.path.exists(path) and not os.path.isdir(path)  # a link to nothing is no file, and opens none
+        if not os.path.isfile(path) and (name in names or other):
+            raise InvalidInput(
+                f"[export] Expected plain files in '{folder}', got {name!r}, which is none. Check that the files are "
+                "complete."
+            )
 
 
 def weights(folder: str) -> list[str]:

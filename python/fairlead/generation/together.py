@@ -18,7 +18,7 @@ from fairlead.exporters.prepare import module_dtype
 from fairlead.generation.plan import Plan
 from fairlead.generation.watch import config_for, copied, untouched
 from fairlead.runtime.generator import Generator, Run
-from fairlead.verify.runtime_check import TOLERANCE
+from fairlead.verify.runtime_check import LARGE, TOLERANCE, session_options
 
 TOKENS = 3
 SLACK = 10  # rounding of the parts adds up, and goes on in the cache
@@ -31,10 +31,11 @@ def is_alone(parts: dict[str, Any]) -> bool:
 
 
 def check_together(
-    model: Any, plan: Plan, folder: str, generation_config: Any, alone: bool = False, exact: bool = True
-) -> None:
-    """alone: with the last row of the sample, which has padding. exact: otherwise weights are quantised, and the parts
-    only have to fit."""
+    model: Any, plan: Plan, folder: str, generation_config: Any, alone: bool = False, exact: bool = True,
+    floats: bool = True,
+) -> None:  # fmt: skip
+    """alone: with the last row of the sample, which has padding. exact: otherwise the parts only have to fit. floats:
+    otherwise weights are quantised, whose kernels need them packed."""
     if alone:
         plan = replace(plan, sample={name: value[-1:] for name, value in plan.sample.items()})
     config = config_for(model, generation_config)
@@ -43,7 +44,9 @@ def check_together(
     with untouched(model):
         expected = model.generate(**copied(plan.sample), generation_config=config)
     tokens = expected.sequences.numpy()[:, -TOKENS:]
-    run = Run(Generator(folder), plan.sample.get("input_ids"), plan.sample.get("attention_mask"), given(plan))
+    weights = sum(p.numel() * p.element_size() for p in model.parameters())
+    generator = Generator(folder, session_options=session_options(packs=not floats or weights < LARGE))
+    run = Run(generator, plan.sample.get("input_ids"), plan.sample.get("attention_mask"), given(plan))
     limit = SLACK * TOLERANCE.get(
         module_dtype(model) or torch.float32, TOLERANCE[torch.float32]
     )  # generate gives float32 always

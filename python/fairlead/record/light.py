@@ -7,18 +7,17 @@ predicted length) raises, and is run for real.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.utils import _pytree as pytree
 
+from fairlead import _core
 from fairlead.record.light_grouped import GROUPED, grouped
 from fairlead.record.light_recurrent import LAYERS, recurrent
 
 META, CPU = torch.device("meta"), torch.device("cpu")
-PLAIN = {int, float, bool, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
-TENSORS = {torch.Tensor, torch.nn.Parameter}
+MOST_ZEROS = 1 << 24  # elements of the arguments of an operator that is tried again with data
 
 
 class NeedsWeightsError(RuntimeError):
@@ -31,8 +30,10 @@ class Light:
     def __init__(self, model: torch.nn.Module):
         self.parameters = {id(p): p for p in model.parameters()}  # held, so that no id is used again
         self.twins: dict[int, torch.Tensor] = {}
-        # Results by operator and arguments: layers repeat, and PyTorch finds the sizes of one in Python.
-        self.made: dict[tuple[Any, ...], Callable[[], Any]] = {}
+        self.calls = _core.LightCalls(
+            list(self.parameters.values()), torch.Tensor, torch.nn.Parameter, torch.device,
+            [torch.dtype, torch.layout, torch.memory_format], torch.empty_strided, META,
+        )  # fmt: skip
         self.bytes = sum(p.numel() * p.element_size() for p in self.parameters.values())
 
     def without_data(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -63,17 +64,16 @@ class Light:
 
     def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None) -> Any:
         """The function on tensors without data where one of its tensors has none."""
-        kwargs = kwargs or {}
-        key: list[Any] = [func]
-        tensors: list[torch.Tensor] = []
-        comparable = describe((args, kwargs), key, tensors)
-        if not comparable:
-            tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
-        if not any(t.is_meta or id(t) in self.parameters for t in tensors):
-            return func(*args, **kwargs)
-        known = self.made.get(tuple(key)) if comparable else None
+        known = self.calls.look(func, args, kwargs)
         if known is not None:
-            return known()
+            return known
+        kwargs = kwargs or {}
+        key, touches = self.calls.key, self.calls.touches
+        if not key:  # it holds what the core does not know: tensors may be anywhere
+            tensors = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+            touches = any(t.is_meta or id(t) in self.parameters for t in tensors)
+        if not touches:
+            return func(*args, **kwargs)
         if any(not tensor.is_meta for tensor in written(func, args, kwargs)):
             raise NeedsWeightsError("what the weights decide is written into a tensor that has data")
         given: list[torch.Tensor] = []
@@ -84,11 +84,33 @@ class Light:
         if func is GROUPED:
             out = grouped(args, kwargs)
         if out is None:
-            out = func(*args, **kwargs)
+            try:
+                out = func(*args, **kwargs)
+            except Exception as error:
+                raise refusal(func, args, kwargs, error) from error
         unchanged = versions == [t._version for t in given]
-        if comparable and unchanged and (again := maker(out, given)) is not None:
-            self.made[tuple(key)] = again
+        if key and unchanged:
+            self.calls.keep(key, func, out if is_fresh(out, given) else None)
         return out
+
+
+def refusal(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
+    """What to raise for an operator that failed without data: its own error where it fails with zeros as well, since
+    sizes and types alone are wrong then."""
+    leaves, form = pytree.tree_flatten((args, kwargs))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    if sum(t.numel() for t in tensors) > MOST_ZEROS:
+        return NeedsWeightsError(str(error))
+    given = [
+        torch.empty_strided(t.shape, t.stride(), dtype=t.dtype).zero_() if isinstance(t, torch.Tensor) else t
+        for t in [CPU if leaf == META else leaf for leaf in leaves]
+    ]
+    try:
+        args, kwargs = pytree.tree_unflatten(given, form)
+        func(*args, **kwargs)
+    except Exception as own:
+        return own
+    return NeedsWeightsError(str(error))
 
 
 def written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:
@@ -101,47 +123,14 @@ def written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[to
     return [value for name, value in given.items() if name in names and isinstance(value, torch.Tensor)]
 
 
-def describe(value: Any, parts: list[Any], tensors: list[torch.Tensor]) -> bool:
-    """Adds what decides the sizes and types of a result, and the tensors; false for what cannot be compared."""
-    kind = type(value)
-    if kind in PLAIN:
-        parts += (kind, value)
-    elif kind in TENSORS:
-        tensors.append(value)
-        parts += (value.shape, value.stride(), value.dtype)
-    elif kind in (tuple, list, torch.Size):
-        parts += (kind, len(value))
-        return all(describe(item, parts, tensors) for item in value)
-    elif kind is dict:
-        parts += (kind, *value)
-        return all(describe(item, parts, tensors) for item in value.values())
-    elif isinstance(value, int):  # a size that remembers: as a key it would be a question of the model
-        parts += (int, int.__add__(value, 0))
-    elif isinstance(value, float):
-        parts += (float, float.__add__(value, 0.0))
-    else:
-        return False
-    return True
-
-
-def maker(out: Any, given: list[torch.Tensor]) -> Callable[[], Any] | None:
-    """Makes a result like `out` again: the same operator in the next layer. None where it shares memory with what was
-    given, or is no tensor."""
-    results = out if isinstance(out, (tuple, list)) else [out]
+def is_fresh(out: Any, given: list[torch.Tensor]) -> bool:
+    """Whether a result can be made again for the same operator in the next layer: it is of tensors without data that
+    share no memory with what was given."""
+    results = out if type(out) in (tuple, list) else [out]
     if not all(type(t) is torch.Tensor and t.is_meta for t in results):
-        return None
+        return False
     held = {t.untyped_storage()._cdata for t in given}
-    if any(t.untyped_storage()._cdata in held for t in results):
-        return None
-    forms = [(t.shape, t.stride(), t.dtype) for t in results]
-
-    def make() -> list[torch.Tensor]:
-        return [torch.empty_strided(shape, stride, dtype=dtype, device=META) for shape, stride, dtype in forms]
-
-    if isinstance(out, torch.Tensor):
-        return lambda: make()[0]
-    kind = type(out)
-    return make if kind is list else (lambda: tuple(make())) if kind is tuple else None
+    return not any(t.untyped_storage()._cdata in held for t in results)
 
 
 def needs_data(error: BaseException) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import functools
 import gc
-import inspect
 import sys
 from typing import Any
+
+from fairlead import _core
 
 # What they remember is about the machine or about classes, and costly to find out again.
 NOT_LOOKED_AT = frozenset(sys.stdlib_module_names) | {"torch", "fairlead", "numpy", "onnxruntime", "onnx", "sympy"}
@@ -47,16 +48,12 @@ def asked_for_numbers(wrapper: functools._lru_cache_wrapper[Any]) -> bool:
 @functools.lru_cache(1)
 def found(modules: int) -> list[Any]:
     """`modules`: how many there are; it changes when one is imported."""
-    wrappers: dict[int, functools._lru_cache_wrapper[Any]] = {}
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] in NOT_LOOKED_AT or name.endswith("import_utils"):
-            continue
-        for value in list(getattr(module, "__dict__", {}).values()):
-            members = list(vars(value).values()) if inspect.isclass(value) else [value]
-            for member in members:
-                if isinstance(member, functools._lru_cache_wrapper) and takes_arguments(member):
-                    wrappers[id(member)] = member
-    return list(wrappers.values())
+    looked_at = [
+        module
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0] not in NOT_LOOKED_AT and not name.endswith("import_utils")
+    ]
+    return [each for each in _core.held_by_modules(looked_at, functools._lru_cache_wrapper) if takes_arguments(each)]
 
 
 def takes_arguments(wrapper: functools._lru_cache_wrapper[Any]) -> bool:

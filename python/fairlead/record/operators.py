@@ -151,9 +151,12 @@ def _as_long_as_asked(data: Any, batch_sizes: Any, batch_first: Any, padding_val
     return (data, batch_sizes, batch_first, padding_value, total_length)
 
 
-def _is_real(equation: Any, tensors: list[torch.Tensor], *path: Any) -> bool:
-    """An equation that ONNX has. PyTorch asks for sizes of 1 while it takes one apart, and does another thing there."""
-    return not any(t.is_complex() or t.dtype == torch.bool for t in tensors)
+def _is_whole(equation: Any, tensors: list[torch.Tensor], *path: Any) -> bool:
+    """An equation that ONNX has. PyTorch asks for sizes of 1 while it takes one apart, and does another thing there.
+    Of complex tensors it is one equation for each choice of their parts."""
+    if any(t.dtype == torch.bool for t in tensors):
+        return False
+    return sum(t.is_complex() for t in tensors) <= 3
 
 
 def kept_functions() -> dict[Any, Kept]:
@@ -193,7 +196,7 @@ def kept_functions() -> dict[Any, Kept]:
         torch.flatten: flatten,
         tensor.flatten: flatten,
         tensor.contiguous: contiguous,
-        functions.einsum: Kept("aten.einsum.default", "equation, tensors, path=None", applies=_is_real),
+        functions.einsum: Kept("aten.einsum.default", "equation, tensors, path=None", applies=_is_whole),
     }
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
         padded = Kept(

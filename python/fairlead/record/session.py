@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -127,6 +128,38 @@ _WATCHED: dict[Any, Callable[..., Any]] = {
 }
 
 
+def _reshaped_as(session: Any, tensor: Any, other: Any) -> Any:
+    return torch.Tensor.reshape, (tensor, session.core.shape_of(other) or other.shape), None
+
+
+def _raveled(session: Any, input: Any) -> Any:
+    return torch.Tensor.reshape, (input, -1), None
+
+
+def _unflattened(session: Any, input: Any, dim: Any, sizes: Any) -> Any:
+    shape = session.core.shape_of(input)
+    if shape is None or not isinstance(dim, int) or not all(isinstance(size, int) for size in sizes):
+        return torch.Tensor.unflatten, (input, dim, sizes), None
+    plain = [int.__pos__(size) for size in sizes]  # looked at without a question
+    if not -len(shape) <= dim < len(shape) or 0 in plain or plain.count(-1) > 1:
+        return torch.Tensor.unflatten, (input, dim, sizes), None
+    place, whole = dim % len(shape), list(sizes)
+    if -1 in plain:  # of this axis: of all of them it would be unknown where there is no element
+        at = plain.index(-1)
+        whole[at] = shape[place] // math.prod(whole[:at] + whole[at + 1 :])
+    return torch.Tensor.view, (input, (*shape[:place], *whole, *shape[place + 1 :])), None
+
+
+# Calls that another function stands for: some copy at some sizes and not at others, one computes sizes below Python.
+_STAND_IN: dict[Any, Callable[..., Any]] = {
+    torch.Tensor.reshape_as: _reshaped_as,
+    torch.Tensor.ravel: _raveled,
+    torch.ravel: _raveled,
+    torch.Tensor.unflatten: _unflattened,
+    torch.unflatten: _unflattened,
+}
+
+
 class _Functions(TorchFunctionMode):
     def __init__(self, session: RecordingSession):
         super().__init__()
@@ -138,10 +171,12 @@ class _Functions(TorchFunctionMode):
         session = self.session
         if session.muted:
             return func(*args, **kwargs) if kwargs else func(*args)
-        if session.light is None and not kwargs:
+        if not kwargs:
             out = session.call_directly(func, args)
             if out is not None:
                 return out
+        if func in _STAND_IN:
+            func, args, kwargs = _STAND_IN[func](session, *args, **kwargs or {})
         whole = _KEPT.get(func)
         kept = whole.form(args) if whole is not None else None
         if kept is None or torch._C._functorch.maybe_current_level() is not None:
@@ -152,7 +187,7 @@ class _Functions(TorchFunctionMode):
             if kwargs:
                 return func(*args, **kwargs)
             out = func(*args)
-            if whole is None and session.light is None:
+            if whole is None:
                 session.core.learn_call(func, args, out)
             return out
         session.core.note_call(func, args, kwargs)
@@ -250,9 +285,10 @@ class RecordingSession:
         self.carry = True  # sizes remember where they come from
         self.numbers = False  # that forward returns are outputs, too
         self.weightless = Light(model)
-        self.light: Light | None = None  # while a run goes without weights
+        self._light: Light | None = None
         self.in_vain: set[tuple[int, int]] = set()  # (reference, line): its answers make another program of a run
         self.needs_weights = False  # a run without them failed where one with them did not
+        self.refuses_alike = False  # a run without them failed where one with them did, too
         self.placed: Any = None  # weights that stay in files, and are read only where nothing else works
         self.about_weights = False  # the last error says that a tensor has no data
         self.real = self.lean = self.checked = 0  # runs with weights, without, and of eager in checks
@@ -273,6 +309,16 @@ class RecordingSession:
         self.state = ModelState(model)
         self.memos = Memos()
         changed(tuple, self.state.restore)
+
+    @property
+    def light(self) -> Light | None:
+        """While a run goes without weights."""
+        return self._light
+
+    @light.setter
+    def light(self, light: Light | None) -> None:
+        self._light = light
+        self.core.set_light(None, None) if light is None else self.core.set_light(light.calls, light.call)
 
     def __enter__(self) -> Any:
         self._entered += 1
@@ -316,12 +362,13 @@ class RecordingSession:
             outcome = self.run_alike(call, reference, brief)
         finally:
             self.light = None
-        if not outcome.error:
+        if not outcome.error or (self.refuses_alike and not self.about_weights):
             return outcome
         if spare:
             return None
         outcome = self.run_alike(call, reference, brief)
         self.needs_weights = not outcome.error
+        self.refuses_alike = bool(outcome.error)
         return outcome
 
     def run_in_place(

@@ -19,7 +19,7 @@ from fairlead.quantize import Kept, Quantized
 from fairlead.report.failure import explain
 from fairlead.tree.calls import Call, resized, with_other_tensors
 from fairlead.verify.ort_values import to_tensor
-from fairlead.verify.runtime_check import OnnxSession
+from fairlead.verify.runtime_check import LARGE, OnnxSession
 
 PACKED = "packed projections"
 
@@ -32,6 +32,7 @@ class OnnxExport(Job):
     keeps_numbers = True
     keep_writes = False
     shared: tuple[int, str] | None = None  # layers whose cache is one buffer, or why not
+    has_integers = False  # the file has quantised weights, whose kernels need them packed
 
     def checked_path(self, path: str) -> str:
         return check_request(self.model, path, self.options)
@@ -112,6 +113,7 @@ class OnnxExport(Job):
             found, mixed = model.keep(self.options.stored, rounded, os.cpu_count() or 1)
             if not mixed or PACKED in self.left_out:
                 contract.quantized = Kept(**found, outputs={})
+                self.has_integers = True
                 return model
             self.left_out[PACKED] = "the checkpoint holds queries, keys and values in different formats"
 
@@ -143,6 +145,7 @@ class OnnxExport(Job):
             model = self.kept(self.program, contract, True) if rounded else self.quantized(contract)
         self.discard()
         self.opened = ("", None)
+        self.has_integers = True
         self.staged = model.write(self.path, self.options.external_data, self.options.shared_weights)
         if exact is not None:
             contract.quantized = replace(contract.quantized, **measured_by(exact, self.run_example()))
@@ -172,7 +175,8 @@ class OnnxExport(Job):
         return fewer[sum(values.values()) % len(fewer)] if fewer else values
 
     def open(self, path: str) -> OnnxSession:
-        return OnnxSession(path)
+        weights = self.session.weightless.bytes if self.has_begun else self.staged.external_bytes
+        return OnnxSession(path, packs=self.has_integers or weights < LARGE)
 
     def run_program(self, model: torch.nn.Module | None) -> ExportResult:
         """The second way in: a program that torch.export made, or is asked to make."""

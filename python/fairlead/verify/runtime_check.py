@@ -25,23 +25,34 @@ TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 2e-2, torc
 
 
 MANY_INPUTS = 1000
+LARGE = 256 << 20  # bytes of weights from which on packing them takes longer than the few runs of a check gain by it
+
+
+def session_options(packs: bool = True) -> Any:
+    """Without `packs` ONNX Runtime takes weights as they lie in the file, which costs less memory and a start, and more
+    in every run."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 4  # what fails is raised, and said once
+    options.intra_op_num_threads = 1  # small inputs: starting threads costs more than they save
+    if not packs:
+        options.add_session_config_entry("session.disable_prepacking", "1")
+    return options
 
 
 class OnnxSession:
     """An ONNX Runtime session fed with and giving torch tensors, without copies, for every dtype. With `seconds` a run
     ends after so long, between two nodes, as an error of ONNX Runtime's."""
 
-    def __init__(self, path: str, seconds: float | None = None):
+    def __init__(self, path: str, seconds: float | None = None, packs: bool = True):
         import onnxruntime
 
         onnxruntime.set_default_logger_severity(4)  # of what is outside of a session: colours, on stderr
         self.run_options, self.seconds = onnxruntime.RunOptions, seconds
         self.cpu = onnxruntime.OrtDevice.make("cpu", 0)._get_c_device()
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 4  # what fails is raised, and said once
-        options.intra_op_num_threads = 1  # small inputs: starting threads costs more than they save
         self.path = path
-        self.session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        self.session = onnxruntime.InferenceSession(path, session_options(packs), providers=["CPUExecutionProvider"])
         self.inputs = [i.name for i in self.session.get_inputs()]
         self.optional = [i.name for i in self.session.get_overridable_initializers()]  # with a value of the file's own
         self.outputs = [o.name for o in self.session.get_outputs()]

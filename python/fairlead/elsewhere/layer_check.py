@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
 from fairlead._core import Discrepancy, FairleadError
-from fairlead.api import export_with
 from fairlead.base.errors import reworded, sentence_of
+from fairlead.base.memory import free_memory
 from fairlead.base.units import size_text
-from fairlead.checkpoint.in_place import InPlace, free_memory
-from fairlead.generation.plan import Plan
 from fairlead.options import Options
 from fairlead.record.stand_in import without_weights
 from fairlead.tree.caches.kinds import Kind, kind_of
@@ -26,6 +25,17 @@ from fairlead.tree.leaves import get_leaf_tensors, leaf_tensors, replace_leaf_te
 
 # Weights, the same in float32 in ONNX Runtime, and as its kernels pack them.
 TIMES = 6
+
+
+class Placed(Protocol):
+    """Weights of which some have addresses alone."""
+
+    bytes: int
+
+    def shared(self, folder: str) -> Any: ...
+    def fill(self, parameters: list[torch.nn.Parameter]) -> None: ...
+    def forget(self, parameters: list[torch.nn.Parameter]) -> None: ...
+    def check_file(self, path: str, bytes_too: bool) -> str: ...
 
 
 class Layer(torch.nn.Module):
@@ -43,7 +53,7 @@ class Layer(torch.nn.Module):
 class LayerWeights:
     """As Options.placed: what of the weights has addresses alone is read for this layer."""
 
-    placed: InPlace
+    placed: Placed
     layer: torch.nn.Module
 
     def read(self, why: str) -> None:
@@ -63,32 +73,40 @@ def layers_of(model: torch.nn.Module) -> tuple[str, list[torch.nn.Module]] | Non
     return max(lists, key=lambda row: sum(map(bytes_of, row[1])), default=None)
 
 
-def check_layers(model: torch.nn.Module, plan: Plan, placed: InPlace, options: Options, staged: str, show: Any) -> str:
-    """What was checked, in words for the contract. Raises Discrepancy where a layer differs."""
+def check_layers(
+    model: torch.nn.Module,
+    call: Callable[[], Any],
+    placed: Placed,
+    options: Options,
+    staged: str,
+    show: Any,
+    export: Any,
+) -> str:
+    """What was checked, in words for the contract. Raises Discrepancy where a layer differs. `call` calls the model, or
+    what it is a part of, without its weights; `export` is fairlead.export_with; files go to `staged` and go again."""
     whole = f"the whole, with {size_text(placed.bytes)} of weights, was not run"
     found = layers_of(model)
     if found is None:
         return f"nothing but where the weights are: {whole}"
     name, layers = found
     chosen = sorted({0, len(layers) // 2, len(layers) - 1})
-    given = arguments_of(plan, [layers[k] for k in chosen])
-    shared = placed.shared(staged)
+    given = arguments_of(call, [layers[k] for k in chosen])
     worst, runs, checked, others = 0.0, 0, [], []
-    for k, call in zip(chosen, given, strict=True):
+    for k, arguments in zip(chosen, given, strict=True):
         layer = layers[k]
-        if call is None or TIMES * bytes_of(layer) > free_memory():
-            why = "it is not called" if call is None else f"its {size_text(bytes_of(layer))} do not fit either"
+        if arguments is None or TIMES * bytes_of(layer) > free_memory():
+            why = "it is not called" if arguments is None else f"its {size_text(bytes_of(layer))} do not fit either"
             others.append(f"{k} ({why})")
             continue
         show(f"checking layer {k} of {len(layers)}")
         path = os.path.join(staged, f"layer-{k}.onnx")
         part = replace(
-            options, placed=LayerWeights(placed, layer), shared_weights=shared, output_names=None, dynamic_shapes=None,
-            max_size=None, own_examples=True, allow_random=False,
+            options, placed=LayerWeights(placed, layer), shared_weights=placed.shared(staged), input_names=None,
+            output_names=None, dynamic_shapes=None, max_size=None, own_examples=True, allow_random=False,
         )  # fmt: skip
-        inputs, constants = call
+        inputs, constants = arguments
         try:
-            result = export_with(part, Layer(layer, constants).eval(), [inputs], path)
+            result = export(part, Layer(layer, constants).eval(), [inputs], path)
         except Discrepancy as error:
             reworded(error, f"[export] In {name}.{k}, checked by itself: {sentence_of(error)}")
             raise
@@ -113,10 +131,11 @@ def check_layers(model: torch.nn.Module, plan: Plan, placed: InPlace, options: O
     )
 
 
-def arguments_of(plan: Plan, layers: list[torch.nn.Module]) -> list[tuple[dict[str, Any], dict[str, Any]] | None]:
+def arguments_of(
+    call: Callable[[], Any], layers: list[torch.nn.Module]
+) -> list[tuple[dict[str, Any], dict[str, Any]] | None]:
     """(tensors, constants) with which the model calls each layer, without a cache; numbers of ours for what its weights
     decide."""
-    part = plan.parts[0]
     seen: dict[int, tuple[Any, ...]] = {}
 
     def watch(module: torch.nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -124,12 +143,17 @@ def arguments_of(plan: Plan, layers: list[torch.nn.Module]) -> list[tuple[dict[s
 
     hooks = [layer.register_forward_pre_hook(watch, with_kwargs=True) for layer in layers]
     try:
-        with torch.no_grad(), without_weights(part.module):
-            part.module(**without_past(part.calls))
+        call()
     finally:
         for hook in hooks:
             hook.remove()
     return [named(layer, *seen[id(layer)]) if id(layer) in seen else None for layer in layers]
+
+
+def call_without_past(module: torch.nn.Module, calls: list[dict[str, Any]]) -> None:
+    """Calls it without its weights, and with a cache that is empty, where there is one."""
+    with torch.no_grad(), without_weights(module):
+        module(**without_past(calls))
 
 
 def without_past(calls: list[dict[str, Any]]) -> dict[str, Any]:
