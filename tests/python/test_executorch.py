@@ -2,6 +2,7 @@
 
 import importlib.util
 import os
+import sys
 
 import pytest
 import torch
@@ -153,8 +154,10 @@ def test_a_maximum_that_is_none_is_refused(size):
         ExecutorchConfig(max_size=size)
 
 
-@pytest.mark.skipif(installed, reason="the package executorch is installed")
-def test_a_missing_package_is_one_line(tmp_path):
+def test_a_missing_package_is_one_line(tmp_path, monkeypatch):
+    for name in [name for name in sys.modules if name.partition(".")[0] == "executorch"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "executorch", None)
     with pytest.raises(fairlead.InvalidInput, match="Install it with pip install executorch"):
         fairlead.export(Small().eval(), {"x": torch.randn(3, 8)}, tmp_path / "model.pte")
 
