@@ -11,6 +11,7 @@ from fairlead.exporters import (
     ExportQuantizer,
     NNCFOnnxQuantizer,
     NNCFOpenVINOQuantizer,
+    NNCFTorchFXQuantizer,
     NNCFWeightCompressionConfig,
     OnnxConfig,
     OnnxExporter,
@@ -182,6 +183,33 @@ def test_a_graph_is_quantized_before_it_is_exported(tmp_path):
     step = llama_step(llama())
     text = refused(fairlead.InvalidInput, OnnxExporter().export, llama(), step, config=OnnxConfig(quantizer=quantizer))
     assert text.startswith("[PT2EQuantizer] Expected inputs that are tensors, got past_key_values made of several")
+
+
+@needs("nncf")
+def test_nncf_quantizes_the_graph_of_torch(tmp_path):
+    model, inputs = bert()
+    config = OnnxConfig(output_path=tmp_path / "model.onnx", quantizer=NNCFTorchFXQuantizer())
+    program = OnnxExporter().export(model, inputs | {"use_cache": False}, config=config)
+    assert program.result.operators["QuantizeLinear"] + program.result.operators["DequantizeLinear"] >= 9
+    assert "worst difference" in program.contract.verified
+    assert program.contract.notes[-1].startswith("quantized by NNCFTorchFXQuantizer before it was exported: ")
+    other = {"input_ids": ids(*inputs["input_ids"].shape), "attention_mask": torch.ones_like(inputs["attention_mask"])}
+    assert 0 < (program(**other)[0] - model(**other)[0]).abs().max() < 4 * STEP
+
+
+@needs("nncf", "openvino")
+def test_nncf_quantizes_a_model_of_openvino():
+    import openvino
+    from fairlead.exporters import OpenVINOExporter
+
+    model, inputs = bert()
+    config = OpenVINOConfig(dynamic=True, quantizer=NNCFOpenVINOQuantizer(calibration_dataset=calls()))
+    exported = OpenVINOExporter().export(model, inputs, config=config)
+    assert sum(op.get_type_name() == "FakeQuantize" for op in exported.get_ops()) >= 9
+    other = {"input_ids": ids(3, 4), "attention_mask": torch.ones(3, 4, dtype=torch.long)}
+    compiled = openvino.compile_model(exported, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    got = torch.from_numpy(compiled({name: value.numpy() for name, value in other.items()})[0])
+    assert 0 < (got - model(**other)[0]).abs().max() < 4 * STEP
 
 
 # ---- OpenVINO ---------------------------------------------------------------------------------------
