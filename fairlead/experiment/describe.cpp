@@ -2,9 +2,10 @@
 #include "fairlead/experiment/describe.h"
 
 #include <algorithm>
-#include <cctype>
+#include <optional>
 
 #include "fairlead/experiment/lab.h"
+#include "fairlead/symbol/copy.h"
 
 namespace fairlead {
 namespace {
@@ -20,21 +21,10 @@ std::string instead(const Evidence& e) {
   return e.now + (e.now == e.before ? " with other arguments" : " instead of " + e.before);
 }
 
-bool is_name(const std::string& text) {
-  return !text.empty() && std::isdigit(static_cast<unsigned char>(text[0])) == 0 &&
-         std::all_of(text.begin(), text.end(),
-                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c > 127; });
-}
-
-bool is_number(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(),
-                                      [](unsigned char c) { return std::isdigit(c) != 0; });
-}
-
 class Describer {
  public:
-  Describer(const Lab& lab, const std::vector<std::vector<std::string>>& shapes)
-      : lab_(lab), shapes_(shapes), programs_(lab.programs()) {}
+  Describer(const Lab& lab, const ExprPool& pool, const std::vector<std::vector<Expr>>& shapes)
+      : lab_(lab), pool_(pool), shapes_(shapes), programs_(lab.programs()) {}
 
   Described all() {
     const Row& root = lab_.row(0);
@@ -195,7 +185,7 @@ class Describer {
   // Puts what the further programs change into what was said of the example's.
   void of_several() {
     std::erase_if(found_.fixed, [&](const FixedRow& row) {
-      return !is_number(shapes_.at(row.place.leaf).at(row.place.axis));
+      return !is_const(shapes_.at(row.place.leaf).at(row.place.axis));
     });
     const std::vector<SymbolRow> own = std::move(found_.symbols);
     found_.symbols.clear();
@@ -205,17 +195,18 @@ class Describer {
     };
     for (std::size_t leaf = 0; leaf < shapes_.size(); ++leaf) {
       for (std::size_t axis = 0; axis < shapes_[leaf].size(); ++axis) {
-        const std::string& text = shapes_[leaf][axis];
-        const std::string name = text.substr(text.rfind('*') + 1);
-        const bool known = named(found_.symbols, name) != found_.symbols.end();
+        const std::optional<Multiple> multiple = as_multiple(shapes_[leaf][axis]);
+        if (!multiple) continue;
+        const std::string& name = pool_.symbols()[multiple->symbol].name;
+        if (named(found_.symbols, name) != found_.symbols.end()) continue;
         const auto it = named(own, name);
-        if (text != name && it != own.end() && !known) {
-          found_.symbols.push_back(*it);  // a number of times the symbol
+        if (multiple->unit != 1) {
+          if (it != own.end()) found_.symbols.push_back(*it);
+          continue;
         }
-        if (!is_name(text) || named(found_.symbols, text) != found_.symbols.end()) continue;
-        SymbolRow row = it != own.end() ? *it : SymbolRow{text, {}, 1, kLargest, {leaf, axis}};
+        SymbolRow row = it != own.end() ? *it : SymbolRow{name, {}, 1, kLargest, {leaf, axis}};
         range_at({leaf, axis}, row);
-        places_.emplace_back(text, Place{leaf, axis});
+        places_.emplace_back(name, Place{leaf, axis});
         found_.symbols.push_back(std::move(row));
       }
     }
@@ -316,7 +307,8 @@ class Describer {
   }
 
   const Lab& lab_;
-  const std::vector<std::vector<std::string>>& shapes_;
+  const ExprPool& pool_;
+  const std::vector<std::vector<Expr>>& shapes_;
   std::vector<ProgramId> programs_;
   std::vector<std::pair<std::string, Place>> places_;  // of the file's symbols
   Described found_;
@@ -351,8 +343,9 @@ std::string words_of(const Evidence& e) {
   }
 }
 
-Described describe(const Lab& lab, const std::vector<std::vector<std::string>>& shapes) {
-  return Describer(lab, shapes).all();
+Described describe(const Lab& lab, const ExprPool& pool,
+                   const std::vector<std::vector<Expr>>& shapes) {
+  return Describer(lab, pool, shapes).all();
 }
 
 }  // namespace fairlead

@@ -31,9 +31,9 @@ struct Described {
   std::vector<std::string> notes;
 };
 
-// shapes: of the inputs of the file's program, as text.
-[[nodiscard]] Described describe(const Lab& lab,
-                                 const std::vector<std::vector<std::string>>& shapes);
+// shapes: of the inputs of the file's program, over the symbols of `pool`.
+[[nodiscard]] Described describe(const Lab& lab, const ExprPool& pool,
+                                 const std::vector<std::vector<Expr>>& shapes);
 
 // What the checks of a file do not prove of it.
 struct Reserves {

@@ -2,7 +2,6 @@
 #include "fairlead/graph/join.h"
 
 #include <algorithm>
-#include <bit>
 #include <cctype>
 #include <cstring>
 #include <map>
@@ -13,43 +12,10 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/graph/args.h"
+#include "fairlead/symbol/copy.h"
 
 namespace fairlead {
 namespace {
-
-// An expression of one pool in another, or null where it has a symbol that `symbols` leaves out.
-class Copier {
- public:
-  Copier(ExprPool& to, std::vector<Expr> symbols) : to_(to), symbols_(std::move(symbols)) {}
-
-  Expr operator()(Expr e) {
-    const auto it = known_.find(e);
-    if (it != known_.end()) return it->second;
-    const Expr made = make(e);
-    known_.emplace(e, made);
-    return made;
-  }
-
- private:
-  Expr make(Expr e) {
-    if (e->kind == ExprKind::kConst) return to_.constant(e->value);
-    if (e->kind == ExprKind::kReal) return to_.real(std::bit_cast<double>(e->value));
-    if (e->kind == ExprKind::kSymbol) {
-      const auto id = static_cast<std::size_t>(e->value);
-      return id < symbols_.size() ? symbols_[id] : nullptr;
-    }
-    std::vector<Expr> args;
-    for (const Expr arg : e->args) {
-      args.push_back((*this)(arg));
-      if (args.back() == nullptr) return nullptr;
-    }
-    return to_.rebuilt(e, args);
-  }
-
-  ExprPool& to_;
-  std::vector<Expr> symbols_;
-  std::unordered_map<Expr, Expr> known_;
-};
 
 std::string without_digits(std::string_view name) {
   std::string text;
@@ -196,7 +162,7 @@ class Joiner {
 
   // Whether a size of an input, as the joined graph says it, is what this program says.
   bool agrees(const Part& part, std::size_t k, std::size_t axis, Expr joined) {
-    return Copier(*part.graph->pool, part.seen)(joined) == input(part, k).shape[axis];
+    return ExprCopier(*part.graph->pool, part.seen)(joined) == input(part, k).shape[axis];
   }
 
   void make_inputs() {
@@ -214,7 +180,7 @@ class Joiner {
       const std::size_t k = input_index(first, source.value);
       symbols[s] = new_size(symbol.name, k, source.axis, source.divisor);
     }
-    Copier copy(pool(), symbols);
+    ExprCopier copy(pool(), symbols);
     // Dimensions of like inputs whose sizes are alike in every program are one symbol.
     std::map<std::tuple<std::string, std::size_t, std::vector<Expr>>, Expr> alike;
     const auto joined_size = [&](std::size_t k, std::size_t axis) {
@@ -329,7 +295,7 @@ class Joiner {
 
   void copy_body(Part& part) {
     const Graph& graph = *part.graph;
-    Copier copy(pool(), part.symbols);
+    ExprCopier copy(pool(), part.symbols);
     for (const Expr e : part.seen) part.fixed.push_back(e == nullptr ? nullptr : copy(e));
     for (std::size_t k = 0; k < graph.inputs.size(); ++k) {
       part.values[graph.inputs[k]] = own_input(part, k, copy);
@@ -351,7 +317,7 @@ class Joiner {
   }
 
   // Inside a branch an input has the sizes that the branch is for.
-  ValueId own_input(Part& part, std::size_t k, Copier& copy) {
+  ValueId own_input(Part& part, std::size_t k, ExprCopier& copy) {
     const ValueId joined = out_.inputs[k];
     std::vector<Expr> shape;
     for (const Expr e : input(part, k).shape) shape.push_back(copy(e));
@@ -365,7 +331,7 @@ class Joiner {
   }
 
   // Programs share weights; what each computed from weights alone may be equal.
-  ValueId shared_constant(const Graph& graph, const Constant& constant, Copier& copy) {
+  ValueId shared_constant(const Graph& graph, const Constant& constant, ExprCopier& copy) {
     const Value& value = graph.values[constant.value];
     const auto equal = [&](const Constant& other) {
       if (out_.values[other.value].dtype != value.dtype) return false;
@@ -389,7 +355,7 @@ class Joiner {
     return out_.constants.back().value;
   }
 
-  ValueId copy_value(Part& part, ValueId id, Copier& copy) {
+  ValueId copy_value(Part& part, ValueId id, ExprCopier& copy) {
     if (id == kNoValue) return kNoValue;
     const Value& value = part.graph->values[id];
     std::vector<Expr> shape;
@@ -397,7 +363,7 @@ class Joiner {
     return part.values[id] = out_.add_value(value.dtype, std::move(shape), value.name);
   }
 
-  Arg copy_arg(const Part& part, const Arg& arg, Copier& copy) {
+  Arg copy_arg(const Part& part, const Arg& arg, ExprCopier& copy) {
     Arg made = arg;
     if (arg.value != kNoValue) made.value = part.values.at(arg.value);
     if (arg.expr != nullptr) made.expr = copy(arg.expr);
@@ -409,7 +375,7 @@ class Joiner {
 
   // What a program asks of values decides whether it runs: it is computed before, and the program
   // goes on with it. What an earlier one has computed for that is not computed again.
-  void hoist_reads(Part& part, Copier& copy) {
+  void hoist_reads(Part& part, ExprCopier& copy) {
     const Graph& graph = *part.graph;
     std::set<ValueId> needed;
     for (const Requirement& asked : graph.requirements) {
@@ -478,7 +444,8 @@ class Joiner {
     });
   }
 
-  void copy_nodes(Part& part, const std::vector<Node>& from, std::vector<Node>& to, Copier& copy) {
+  void copy_nodes(Part& part, const std::vector<Node>& from, std::vector<Node>& to,
+                  ExprCopier& copy) {
     for (const Node& node : from) {
       if (part.hoisted.contains(&node)) continue;
       Node made;
@@ -548,7 +515,7 @@ class Joiner {
       require(part, pool().same(rest, number(0)),
               pool().to_string(size) + " is a multiple of " + std::to_string(source.divisor));
     }
-    Copier copy(pool(), part.symbols);
+    ExprCopier copy(pool(), part.symbols);
     for (const Requirement& asked : part.graph->requirements) {
       if (const Expr flag = copy(asked.holds); flag != nullptr) require(part, flag, asked.words);
     }
@@ -579,7 +546,7 @@ class Joiner {
       return sizes && std::all_of(parts_.begin(), parts_.end(), [&](const Part& part) {
                std::vector<Expr> fixed = part.fixed;
                fixed.resize(pool().symbols().size(), nullptr);
-               return Copier(pool(), fixed)(e) == output_in(part, k, axis);
+               return ExprCopier(pool(), fixed)(e) == output_in(part, k, axis);
              });
     };
     const Expr leading = output_in(lead(), k, axis);

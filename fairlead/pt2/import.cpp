@@ -14,6 +14,7 @@
 #include "fairlead/probe/names.h"
 #include "fairlead/pt2/import_impl.h"
 #include "fairlead/pt2/treespec.h"
+#include "fairlead/symbol/copy.h"
 
 namespace fairlead::pt2 {
 namespace {
@@ -187,17 +188,19 @@ void Importer::find_symbols(Scope& scope, dom::object program, dom::object json)
     }
     symbols_.emplace(name, e);
   }
-  // What guards solved is read again over the graph's symbols, by their names.
-  const std::size_t count = own.symbols().size();
-  std::vector<Expr> renamed(count, nullptr);
-  for (SymbolId k = 0; k < count; ++k) {
-    const auto it = symbols_.find(own.symbols()[k].name);
-    if (it != symbols_.end()) renamed[k] = own.parse(pool().to_string(it->second));
+  // What guards solved, over the graph's symbols.
+  std::vector<Expr> renamed(own.symbols().size(), nullptr);
+  for (const Expr e : solved) {
+    if (e == nullptr) continue;
+    for (const SymbolId id : own.symbols_of(e)) {
+      const std::string& name = own.symbols()[id].name;
+      const auto it = symbols_.find(name);
+      renamed[id] = it != symbols_.end() ? it->second : pool().symbol(name);
+    }
   }
+  ExprCopier copy(pool(), std::move(renamed));
   for (SymbolId id = 0; id < solved.size(); ++id) {
-    if (solved[id] == nullptr) continue;
-    const Expr e = own.substitute(solved[id], renamed);
-    symbols_[own.symbols()[id].name] = pool().parse(own.to_string(e));
+    if (solved[id] != nullptr) symbols_[own.symbols()[id].name] = copy(solved[id]);
   }
 }
 

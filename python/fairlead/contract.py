@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fairlead._core import Expr
+
 LAYER = re.compile(r"\.\d+\.")  # in the name of a leaf
 LARGEST = 2**63 - 1  # the largest size of a symbol that has none
 
@@ -48,6 +50,10 @@ class Tensor(Row):
     name: str
     dtype: str
     shape: Sequence[str]  # expressions of the symbols: ["batch", "sequence + past", "64"]
+
+    def at(self, sizes: Mapping[str, int]) -> tuple[int, ...]:
+        """Its shape at these sizes, given by symbol."""
+        return tuple(Expr(text).evaluate(dict(sizes)) for text in self.shape)
 
 
 @dataclass(frozen=True, eq=False)

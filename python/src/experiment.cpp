@@ -17,7 +17,7 @@
 #include "fairlead/experiment/lab.h"
 #include "fairlead/experiment/program_checks.h"
 #include "fairlead/experiment/transcript.h"
-#include "shared_rows.h"
+#include "sizes.h"
 
 namespace fairlead::python {
 
@@ -225,8 +225,10 @@ void init_experiment(nb::module_& m) {
           "program"_a, "run"_a)
       .def(
           "describe",
-          [](const H& h, const std::vector<std::vector<std::string>>& shapes) {
-            return describe(h.experiment.lab(), shapes);
+          [](const H& h, const std::vector<std::vector<SizeExpr>>& shapes) {
+            ExprPool pool;
+            const std::vector<std::vector<Expr>> rows = sizes_in(pool, shapes);
+            return describe(h.experiment.lab(), pool, rows);
           },
           "shapes"_a)
       .def("transcript", [](const H& h) {

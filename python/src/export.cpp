@@ -34,7 +34,7 @@
 #include "fairlead/weights/placed_weights.h"
 #include "program.h"
 #include "recorder.h"
-#include "shared_rows.h"
+#include "sizes.h"
 
 namespace fairlead::python {
 
@@ -117,7 +117,7 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
                                      const std::vector<std::string>& symbols,
                                      const std::vector<std::vector<std::int64_t>>& symbol_values,
                                      const std::vector<std::string>& input_names,
-                                     const std::vector<std::vector<std::string>>& input_shapes,
+                                     const std::vector<std::vector<SizeExpr>>& input_shapes,
                                      const std::vector<std::string>& output_names, bool keep_writes,
                                      const nb::object& ask) {
   ProgramRequest request;
@@ -129,10 +129,9 @@ std::unique_ptr<ProgramHandle> build(const Recorder& recorder, const std::vector
   request.pool = std::make_shared<ExprPool>();
   for (const std::string& name : symbols) (void)request.pool->symbol(name);
   request.symbols = symbol_values;
+  std::vector<std::vector<Expr>> input_sizes = sizes_in(*request.pool, input_shapes);
   for (std::size_t k = 0; k < input_names.size(); ++k) {
-    InputSpec spec{input_names[k], {}};
-    for (const std::string& text : input_shapes[k]) spec.shape.push_back(request.pool->parse(text));
-    request.inputs.push_back(std::move(spec));
+    request.inputs.push_back({input_names[k], std::move(input_sizes.at(k))});
   }
   request.output_names = output_names;
   request.keep_writes = keep_writes;
@@ -181,7 +180,7 @@ std::vector<ValueId> returned(const ProgramHandle& h) {
 nb::list shapes(const ProgramHandle& h, const std::vector<ValueId>& values) {
   std::vector<std::vector<Expr>> rows;
   for (const ValueId id : values) rows.push_back(h.program.graph.values[id].shape);
-  return shared_rows(rows, [&](Expr e) { return nb::cast(h.program.graph.pool->to_string(e)); });
+  return size_rows(*h.program.graph.pool, rows);
 }
 
 nb::list ignored_inputs(const ProgramHandle& h) {

@@ -16,6 +16,7 @@ void init_pt2(nb::module_& m);
 void init_reader(nb::module_& m);
 void init_record(nb::module_& m);
 void init_report(nb::module_& m);
+void init_sizes(nb::module_& m);
 void init_stored(nb::module_& m);
 void init_verify(nb::module_& m);
 void init_weights(nb::module_& m);
@@ -30,6 +31,7 @@ NB_MODULE(_core, m) {
   m.doc() = "The C++ core of Fairlead; use the package `fairlead` instead.";
   m.attr("__version__") = FAIRLEAD_VERSION;
   fairlead::python::init_errors(m);
+  fairlead::python::init_sizes(m);
   fairlead::python::init_observe(m);
   fairlead::python::init_record(m);
   fairlead::python::init_cached_functions(m);

@@ -6,7 +6,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "fairlead/probe/probe.h"
-#include "shared_rows.h"
+#include "sizes.h"
 
 namespace fairlead::python {
 
@@ -67,11 +67,7 @@ void init_probe(nb::module_& m) {
                      for (const ProbedRun& run : r.runs) values.push_back(run.values);
                      return values;
                    })
-      .def_prop_ro("shapes",
-                   [](const ProbeResult& r) {
-                     return shared_rows(r.shapes,
-                                        [&](Expr e) { return nb::cast(r.pool->to_string(e)); });
-                   })
+      .def_prop_ro("shapes", [](const ProbeResult& r) { return size_rows(*r.pool, r.shapes); })
       .def("unseen_settings",
            [](const ProbeResult& r, std::size_t n) { return unseen_settings(r, n); })
       .def("sizes_at", [](const ProbeResult& r, const std::vector<std::int64_t>& values) {

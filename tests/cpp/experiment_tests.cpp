@@ -269,7 +269,9 @@ TEST_CASE("a size beyond which the model executes another program is a further o
   toy.drive(experiment);
   REQUIRE(std::holds_alternative<Done>(experiment.step()));
   CHECK(experiment.lab().programs() == std::vector<ProgramId>{0, 1});
-  const Described found = describe(experiment.lab(), {{"batch", "x_dim_1"}});
+  ExprPool pool;
+  const std::vector<Expr> shape = {pool.symbol("batch"), pool.symbol("x_dim_1")};
+  const Described found = describe(experiment.lab(), pool, {shape});
   REQUIRE(found.notes.size() == 1);
   CHECK(found.notes[0].find("the model executes another program (relu instead of tanh): the file "
                             "holds both") != std::string::npos);

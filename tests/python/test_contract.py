@@ -6,7 +6,7 @@ import json
 import pytest
 import torch
 from fairlead.base.plain_json import plain_json
-from fairlead.contract import Check, Contract, FixedDim, Symbol, Tensor
+from fairlead.contract import Check, Contract, Expr, FixedDim, Symbol, Tensor
 
 import fairlead
 
@@ -47,3 +47,29 @@ def test_an_export_gives_them():
         assert row.ok
         assert row["scaled"] == row.scaled <= row.tolerance
     assert {row.kind for row in result.discrepancies} >= {"example", "unseen"}
+
+
+def test_sizes_are_expressions():
+    size = Expr("past + 2*batch")
+    assert (size.text, str(size), repr(size)) == ("past + 2*batch", "past + 2*batch", "Expr('past + 2*batch')")
+    assert size.symbols == ["past", "batch"]
+    assert size.evaluate({"batch": 3, "past": 4}) == 10
+    assert size.unit("batch") == 0  # a sum is no multiple
+    assert Expr("4*batch").unit("batch") == 4
+    assert Expr("batch").unit("past") == 0
+    assert (Expr("7").value, size.value) == (7, None)
+    assert len({Expr("2*n"), Expr("n + n")}) == 1
+    with pytest.raises(fairlead.InvalidInput) as error:
+        size.evaluate({"past": 4})
+    assert str(error.value) == (
+        "[evaluate] Expected a size for batch of past + 2*batch, got none. Give it by its name."
+    )
+    with pytest.raises(fairlead.ParseError):
+        Expr("2 +")
+
+
+def test_the_sizes_of_an_output_are_known_at_any_size(tmp_path):
+    model = torch.nn.Flatten(0, 1).eval()
+    contract = fairlead.export(model, {"input": torch.rand(3, 5, 2)}, tmp_path / "model.onnx").contract
+    (output,) = contract.outputs
+    assert output.at({symbol.name: 7 for symbol in contract.symbols})[0] == 49

@@ -45,11 +45,6 @@ def fitted_words(expression: str, what: str, op: str) -> str:
     return f"{what} of {op} is taken to be {expression}, which fits every run"
 
 
-def shape_at(shapes: list[list[str]], row: Any) -> str:
-    leaf, axis = row.place
-    return str(shapes[leaf][axis])
-
-
 class Job(ABC):
     """One export: what is asked for, what is known so far, and what the target makes of it."""
 
@@ -348,7 +343,11 @@ class Job(ABC):
         """What the experiment found and the program says, in rows."""
         found = self.experiment.describe(program.input_shapes)
         shapes = program.input_shapes if len(programs) > 1 else self.probed.shapes
-        self.places = {row.name: row.place for row in found.symbols if row.place and row.name == shape_at(shapes, row)}
+        self.places = {
+            row.name: row.place
+            for row in found.symbols
+            if row.place and shapes[row.place[0]][row.place[1]].unit(row.name) == 1
+        }
         contract = Contract()
         for row in found.symbols:
             where = "multiples of an input size"
@@ -356,9 +355,9 @@ class Job(ABC):
                 where = f"axis {row.place[1]} of {self.input_names[row.place[0]]}"
             contract.symbols.append(Symbol(row.name, row.tried, row.min, row.max, where))
         for name, tensor, shape in zip(self.input_names, self.call.tensors, shapes, strict=True):
-            contract.inputs.append(Tensor(name, DTYPES[tensor.dtype], list(shape)))
+            contract.inputs.append(Tensor(name, DTYPES[tensor.dtype], [size.text for size in shape]))
         for name, shape, dtype in zip(programs[0].names, program.output_shapes, program.output_dtypes, strict=True):
-            contract.outputs.append(Tensor(name, dtype, list(shape)))
+            contract.outputs.append(Tensor(name, dtype, [size.text for size in shape]))
         for row in found.fixed:
             contract.fixed.append(FixedDim(self.input_names[row.leaf], row.axis, row.size, row.reason, row.branches))
         fitted = [row for each in programs for row in each.built.fitted]

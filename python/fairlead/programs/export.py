@@ -168,7 +168,7 @@ def dims_to_vary(job: Any) -> tuple[list[list[str]], list[list[tuple[Any, ...]]]
         ordered = [job.call] + [c for c in job.calls if c is not job.call]
         sizes = [[list(t.shape) for t in c.tensors] for c in ordered]
         probed = _core.probe(leaves_of(job.call, asked), sizes, trial)
-    return [["" if text.isdigit() else text for text in shape] for shape in probed.shapes], asked
+    return [["" if size.value is not None else size.text for size in shape] for shape in probed.shapes], asked
 
 
 # ---- importing -------------------------------------------------------------------------------------------
@@ -383,20 +383,20 @@ class ProgramExport:
             places = [
                 f"axis {axis} of {name}"
                 for name, shape in zip(core.input_names, sizes.shapes, strict=True)
-                for axis, text in enumerate(shape)
-                if text == symbol.name
+                for axis, size in enumerate(shape)
+                if size.unit(symbol.name) == 1
             ]
             where = places[0] if places else "multiples of an input size"
             contract.symbols.append(Symbol(symbol.name, symbol.tried, symbol.min, symbol.max, where))
         for name, dtype, shape in zip(core.input_names, core.input_dtypes, sizes.shapes, strict=True):
-            contract.inputs.append(Tensor(name, dtype, list(shape)))
+            contract.inputs.append(Tensor(name, dtype, [size.text for size in shape]))
             contract.fixed += [
-                FixedDim(name, axis, int(text), "the exported program has it fixed")
-                for axis, text in enumerate(shape)
-                if text.isdigit()
+                FixedDim(name, axis, size.value, "the exported program has it fixed")
+                for axis, size in enumerate(shape)
+                if size.value is not None
             ]
         for name, shape, dtype in zip(core.output_names, core.output_shapes, core.output_dtypes, strict=True):
-            contract.outputs.append(Tensor(name, dtype, list(shape)))
+            contract.outputs.append(Tensor(name, dtype, [size.text for size in shape]))
         contract.assumptions = merged(core.assumptions)
         contract.ignored = list(core.ignored_inputs)
         contract.written = list(core.written_inputs)

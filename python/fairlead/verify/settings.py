@@ -91,7 +91,8 @@ class Settings:
         """The sizes of a call by symbol; {} where its shapes are not those of the contract."""
         found: dict[str, int] = {}
         for shape, sizes in dict.fromkeys(zip(self.probed.shapes, (t.shape for t in tensors), strict=True)):
-            found.update(zip(shape, sizes, strict=True))
+            for size, n in zip(shape, sizes, strict=True):
+                found.update({name: n for name in size.symbols if size.unit(name) == 1})
         values = [found.get(symbol.name, -1) for symbol in self.probed.symbols]
         if min(values, default=-1) < 1 or self.probed.sizes_at(values) != [t.shape for t in tensors]:
             return {}

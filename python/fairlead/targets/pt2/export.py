@@ -187,7 +187,7 @@ class Pt2Export(Job):
         shapes = self.probed.shapes
         for number, symbol in enumerate(self.probed.symbols):
             fewer = [
-                {axis: dim for axis, dim in of.items() if not is_of(shape[axis], symbol.name)}
+                {axis: dim for axis, dim in of.items() if not shape[axis].unit(symbol.name)}
                 for shape, of in zip(shapes, self.dims, strict=True)
             ]
             try:
@@ -250,11 +250,6 @@ class Flat(torch.nn.Module):
 
         args, kwargs = self._call.with_tensors(list(tensors))
         return tuple(get_leaf_tensors(self.model(*args, **kwargs)).values())
-
-
-def is_of(size: str, symbol: str) -> bool:
-    """Whether a dimension is a symbol, or a multiple of it."""
-    return size == symbol or size.endswith(f"*{symbol}")
 
 
 def is_cache(obj: Any) -> bool:

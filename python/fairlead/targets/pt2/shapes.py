@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import torch
@@ -32,11 +31,10 @@ def dims_by_leaf(probed: Any, bounds: dict[str, tuple[int, int]]) -> list[dict[i
     result = []
     for shape, low, high in zip(probed.shapes, lows, highs, strict=True):
         dims = {}
-        for axis, text in enumerate(shape):
-            names = set(re.findall(r"[A-Za-z_]\w*", text))
-            if not names:
+        for axis, size in enumerate(shape):
+            if size.value is not None:
                 continue
-            most = None if names & unbounded else high[axis]
+            most = None if unbounded.intersection(size.symbols) else high[axis]
             least = low[axis] if low[axis] > 1 else None
             dims[axis] = torch.export.Dim.DYNAMIC(min=least, max=most)
         result.append(dims)
