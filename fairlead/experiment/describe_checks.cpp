@@ -1,5 +1,7 @@
 // Sentences about checks: what they do not prove, and why one failed.
 #include <cstdio>
+#include <string>
+#include <vector>
 
 #include "fairlead/experiment/describe.h"
 
@@ -25,8 +27,6 @@ std::string moved(const Evidence& e, const std::string& how) {
 
 std::string note(const Evidence& e) {
   switch (e.why) {
-    case Why::kRefused:
-      return "eager itself refuses " + e.at;
     case Why::kOverflows:
       return e.key + " is exact up to 2^53";
     case Why::kRounds:
@@ -46,6 +46,17 @@ std::string note(const Evidence& e) {
   }
 }
 
+// Settings at which there was nothing to compare with: some of them.
+std::string refused(const std::vector<std::string>& settings) {
+  constexpr std::size_t kShown = 4;
+  std::string words = "eager itself refuses ";
+  for (std::size_t k = 0; k < settings.size() && k < kShown; ++k) {
+    words += (k > 0 ? "; " : "") + settings[k];
+  }
+  if (settings.size() <= kShown) return words;
+  return words + " and " + std::to_string(settings.size() - kShown) + " more";
+}
+
 std::string outside(const std::vector<Outside>& rows) {
   const Outside& first = rows.at(0);
   std::string words = first.place.empty() ? "the model returns " + first.what
@@ -60,10 +71,13 @@ std::string outside(const std::vector<Outside>& rows) {
 
 Reserves reserves(const std::vector<Fact>& facts, std::int64_t file) {
   Reserves found;
+  std::vector<std::string> settings;
   for (const Fact& fact : facts) {
     if (fact.kind != FactKind::kUnproven || fact.size != file) continue;
     const Evidence& e = fact.evidence;
-    if (e.why == Why::kPackage) {
+    if (e.why == Why::kRefused) {
+      settings.push_back(e.at);
+    } else if (e.why == Why::kPackage) {
       found.assumed.push_back({"values",
                                "executes " + executes(e.before, e.now) + " at other values (" +
                                    e.at + "): the file is for values like the example's there",
@@ -74,6 +88,7 @@ Reserves reserves(const std::vector<Fact>& facts, std::int64_t file) {
       found.notes.push_back(note(e));
     }
   }
+  if (!settings.empty()) found.notes.push_back(refused(settings));
   return found;
 }
 

@@ -282,6 +282,21 @@ TEST_CASE("sizes that eager refuses are said") {
   CHECK(bench.note() == "eager itself refuses batch = 3");
 }
 
+TEST_CASE("of many sizes that eager refuses some are named") {
+  std::vector<Fact> facts;
+  for (int n = 1; n < 7; ++n) {
+    Fact fact;
+    fact.kind = FactKind::kUnproven;
+    fact.size = 0;
+    fact.evidence.why = Why::kRefused;
+    fact.evidence.at = "n = " + std::to_string(n);
+    facts.push_back(fact);
+  }
+  const std::vector<std::string> words = {
+      "eager itself refuses n = 1; n = 2; n = 3; n = 4 and 2 more"};
+  CHECK(reserves(facts, 0).notes == words);
+}
+
 TEST_CASE("other integers may stop the file, which is said once of a program") {
   Bench bench = otherwise(failing(), How::kExampleIntegers, of(Outcome::kEqual));
   CHECK(bench.judged(Kind::kSizes).verdict == Verdict::kRight);
