@@ -6,6 +6,8 @@
 namespace fairlead {
 namespace {
 
+constexpr std::int64_t kFewSteps = 128;
+
 Trouble failure_of(const Row& row, const Problem& problem) {
   Trouble trouble;
   trouble.program = row.id;
@@ -236,8 +238,10 @@ Task<Runs> Lab::at_more_sizes(Row& row, Runs runs) {
   for (std::size_t k = 0; k < probed.symbols.size(); ++k) {
     const ProbedSymbol& symbol = probed.symbols[k];
     const std::int64_t least = symbol.tried.front(), most = symbol.tried.back();
+    // The last one: a loop over chunks takes more than two steps there.
     const std::int64_t sizes[] = {least * 3 / 4, least / 2 + 1,
-                                  most + std::max<std::int64_t>(1, most / 8), most + 2};
+                                  most + std::max<std::int64_t>(1, most / 8), most + 2,
+                                  most <= kFewSteps ? 4 * most + 1 : 0};
     for (const std::int64_t size : sizes) {
       const bool within = std::max<std::int64_t>(1, symbol.min) <= size && size <= symbol.max;
       const bool tried =

@@ -72,6 +72,7 @@ Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::s
   if (const auto it = sizes_.find(negative); it != sizes_.end()) return pool().neg(it->second);
   const Solution solution = solver_.solve(observed, hints_);
   if (!solution.found()) {
+    if (const Expr found = solve_apart(observed); found != nullptr) return found;
     std::string seen;
     for (const std::int64_t v : observed) seen += (seen.empty() ? "" : ", ") + std::to_string(v);
     std::vector<std::string> values;
@@ -89,6 +90,28 @@ Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::s
   }
   if (!request_.nested && rounds(solution.expr)) ++program_.fragile;
   return solution.expr;
+}
+
+// Of a loop whose first step is none of the others: [(0, n)] + [(k, min(n, k + 8)) for ..].
+Expr ProgramBuilder::solve_apart(const std::vector<std::int64_t>& observed) {
+  if (request_.step == nullptr) return nullptr;
+  const auto step = static_cast<std::size_t>(request_.step->value);
+  std::vector<std::int64_t> seen[2];
+  std::vector<std::vector<std::int64_t>> settings[2];
+  for (std::size_t run = 0; run < observed.size(); ++run) {
+    const std::size_t later = symbol_values_[run].at(step) != 0 ? 1 : 0;
+    seen[later].push_back(observed[run]);
+    settings[later].push_back(symbol_values_[run]);
+  }
+  Expr found[2] = {nullptr, nullptr};
+  for (const std::size_t later : {0, 1}) {
+    if (seen[later].empty()) return nullptr;
+    Solver solver(pool(), settings[later]);
+    const Solution solution = solver.solve(seen[later], hints_);
+    if (!solution.found() || solution.ambiguous()) return nullptr;
+    found[later] = solution.expr;
+  }
+  return pool().where(pool().same(request_.step, pool().constant(0)), found[0], found[1]);
 }
 
 void ProgramBuilder::note_fitted(Expr e, std::string_view what) {

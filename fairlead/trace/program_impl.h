@@ -99,6 +99,7 @@ class ProgramBuilder {
 
   // ---- arguments ------------------------------------------------------------------------------
 
+  [[nodiscard]] Expr solve_apart(const std::vector<std::int64_t>& observed);
   Expr solve_int(const std::vector<std::int64_t>& observed, std::string_view what,
                  std::uint32_t at = kNowhere);
   static constexpr std::uint32_t kNowhere = UINT32_MAX;

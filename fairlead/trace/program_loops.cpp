@@ -82,6 +82,7 @@ Program ProgramBuilder::solve_steps(const LoopSteps& loop, Expr number,
   request.pool = request_.pool;
   request.keep_writes = true;
   request.nested = true;
+  request.step = number;
   request.first_symbol = new_symbols_;
   std::vector<std::int64_t> counts(request_.runs.size(), 0);
   for (const std::size_t run : loop.run_of) ++counts[run];

@@ -42,10 +42,13 @@ def watch():
 
 # Whose files are compared, each and all: a module joins once everything in it has been.
 COMPARED = {
-    "test_axes_alike", "test_caches", "test_clients", "test_contract", "test_custom_operators", "test_data_sizes",
-    "test_decompose", "test_einsum", "test_errors", "test_examples", "test_experts", "test_file", "test_float_numbers",
-    "test_free_dims", "test_leaves", "test_leftovers", "test_limits", "test_neutral_branches", "test_oracle",
-    "test_passes", "test_probing", "test_random", "test_record", "test_rounding", "test_size_ranges", "test_stacks",
+    "test_alone", "test_axes_alike", "test_bad_requests", "test_caches", "test_clients", "test_contract",
+    "test_custom_operators", "test_data_sizes", "test_decompose", "test_direct", "test_einsum", "test_errors",
+    "test_examples", "test_excuses", "test_experts", "test_file", "test_float_numbers", "test_free_dims",
+    "test_fused", "test_leaves", "test_leftovers", "test_limits", "test_loops", "test_neutral_branches",
+    "test_observer", "test_observer_export", "test_operator_alone", "test_oracle", "test_passes", "test_patches",
+    "test_probing", "test_random", "test_record", "test_report", "test_report_page", "test_rounding",
+    "test_runtime_profile", "test_size_branches", "test_size_ranges", "test_stacks", "test_standard_attention",
     "test_string_type", "test_ties", "test_unseen_sizes", "test_unseen_values", "test_value_branches",
     "test_views_and_writes", "test_whole_numbers", "test_wrong_files",
 }  # fmt: skip

@@ -130,6 +130,27 @@ class PickedApart(torch.nn.Module):
         return state, x[tuple(positive.unbind(1))]
 
 
+class Chunks(torch.nn.Module):
+    """Goes over chunks, the last of them shorter; the example has one."""
+
+    def forward(self, x):
+        size = x.shape[1]
+        return torch.cat([x[:, at : min(size, at + 8)].softmax(1) for at in range(0, size, 8)], dim=1)
+
+
+class ChunksBehindTheFirst(torch.nn.Module):
+    """The first row attends to everything, the others in chunks to their own."""
+
+    def forward(self, x):
+        size = x.shape[1]
+        rows = [(0, 1)] + [(at, min(size, at + 8)) for at in range(1, size, 8)]
+        others = [(0, size)] + [(at, min(size, at + 8)) for at in range(0, size, 8)]
+        made = [
+            (x[:, a:b] @ x[:, c:d].mT).softmax(-1) @ x[:, c:d] for (a, b), (c, d) in zip(rows, others, strict=False)
+        ]
+        return torch.cat(made, dim=1)
+
+
 MODELS = [
     (Recurrent, (3, 5, 4)),
     (Writes, (3, 5, 4)),
@@ -141,6 +162,8 @@ MODELS = [
     (TakenApart, (3, 5, 4)),
     (Ragged, (3, 5, 4)),
     (PickedApart, (3, 5, 4)),
+    (Chunks, (3, 7, 4)),
+    (ChunksBehindTheFirst, (3, 7, 4)),
 ]
 
 
