@@ -15,6 +15,7 @@ constexpr FaultRow kRows[] = {
     {Fault::kHalfRecurrence,        kCpu, 0, 0, "a recurrent layer in float16 crashes while it is optimised"},
     {Fault::kIntegersThroughDouble, kCpu, 0, 0, "ReduceSum and ReduceProd round integers to double"},
     {Fault::kMatrixOfNothing,       kCpu, 0, 0, "MatMul refuses an empty matrix times a vector"},
+    {Fault::kMovedMatrixOfNothing,  kCpu, 0, 0, "MatMul takes the Transpose before it in, and ends the process where what it moves is empty"},
     {Fault::kPadIntoMaxPool,        kCpu, 0, 0, "a Pad is taken into the MaxPool behind it, whatever it pads with"},
     {Fault::kRangeAsSlice,          kCpu, 0, 0, "Gather by a Range becomes a Slice, whose ends below 0 count from the end"},
     {Fault::kRecurrenceOfNothing,   kCpu, 0, 0, "a recurrent layer ends the process where there is no step"},

@@ -17,6 +17,7 @@ enum class Fault : std::uint8_t {
   kHalfRecurrence,
   kIntegersThroughDouble,
   kMatrixOfNothing,
+  kMovedMatrixOfNothing,
   kPadIntoMaxPool,
   kRangeAsSlice,
   kRecurrenceOfNothing,

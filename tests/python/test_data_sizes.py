@@ -169,3 +169,21 @@ def test_tensors_of_equal_rows_made_in_python(tmp_path):
         return x + torch.tensor([5] * rows)[:, None], x * torch.tensor([2.5] * rows)[:, None], pairs.sum(1)
 
     agree_at(filled, (torch.randn(3, 4),), [(torch.randn(rows, 4),) for rows in (1, 2, 7)], tmp_path)
+
+
+def moved_product(x, y):
+    return torch.bmm(x[x[:, 0, 0] > 0].transpose(0, 1), y.transpose(0, 1).mT).sum(1)
+
+
+def moved_linear(x, y):
+    return torch.nn.functional.linear(x[x[:, 0, 0] > 0].transpose(0, 1), WEIGHT).sum(1) + y.sum()
+
+
+WEIGHT = torch.arange(12.0).reshape(3, 4)
+
+
+@pytest.mark.parametrize("fn", [moved_product, moved_linear])
+def test_a_product_of_nothing_that_was_moved(fn, tmp_path):
+    """ONNX Runtime takes the transposition into the product, which ended its process."""
+    calls = torch.randn(6, 3, 4), torch.randn(7, 3, 4)
+    agree_at(fn, calls, [(-torch.ones(6, 3, 4), torch.randn(7, 3, 4)), calls], tmp_path)

@@ -1,8 +1,36 @@
 // Matrix products.
+#include <algorithm>
+
 #include "fairlead/onnx/families.h"
+#include "fairlead/onnx/ops/product_forms.h"
+#include "fairlead/onnx/ops/step_forms.h"
 
 namespace fairlead::onnx {
+
 namespace {
+
+// The largest of one stands behind a Transpose, which the product would take in.
+Val apart(Lowering& b, Val v, bool may_be_empty) {
+  const bool between = may_be_empty && b.avoids(Fault::kMovedMatrixOfNothing);
+  return between && b.made_by(v, "Transpose") ? b.op("Max", {v}) : v;
+}
+
+}  // namespace
+
+bool may_be_empty(Lowering& b, const Shape& shape) {
+  return std::any_of(shape.begin(), shape.end(), [&](Expr size) { return may_be_zero(b, size); });
+}
+
+Val product(Lowering& b, Val x, Val y, bool may_be_empty) {
+  return b.op("MatMul", {apart(b, x, may_be_empty), apart(b, y, may_be_empty)});
+}
+
+namespace {
+
+// Of two arguments of the node.
+Val product_of(Lowering& b, std::size_t x, std::size_t y, Val left, Val right) {
+  return product(b, left, right, may_be_empty(b, b.shape(x)) || may_be_empty(b, b.shape(y)));
+}
 
 // aten::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor
 void lower_linear(Lowering& b) {
@@ -10,7 +38,8 @@ void lower_linear(Lowering& b) {
   if (b.rank(1) == 1) {
     y = b.op("MatMul", {b.in(0), b.in(1)});
   } else {
-    y = b.op("MatMul", {b.in(0), b.transposed_weight(1)});
+    const Val x = apart(b, b.in(0), may_be_empty(b, b.shape(0)));
+    y = b.op("MatMul", {x, b.transposed_weight(1)});
   }
   b.result(b.has(2) ? b.op("Add", {y, b.in(2)}) : y);
 }
@@ -21,7 +50,7 @@ void lower_matmul(Lowering& b) {
   const Dtype d = b.out_dtype();
   const bool vector = b.rank(0) >= 2 && b.rank(1) == 1;
   if (!vector || !b.avoids(Fault::kMatrixOfNothing))
-    return b.result(b.op("MatMul", {b.in(0, d), b.in(1, d)}));
+    return b.result(product_of(b, 0, 1, b.in(0, d), b.in(1, d)));
   b.result(b.squeeze(b.op("MatMul", {b.in(0, d), b.unsqueeze(b.in(1, d), {1})}), {-1}));
 }
 
@@ -35,11 +64,9 @@ Val scaled(Lowering& b, Val v, std::size_t i, Dtype d) {
 // baddbmm alike
 void lower_addmm(Lowering& b) {
   const Dtype d = b.out_dtype();
-  const Val product = scaled(b, b.op("MatMul", {b.in(1), b.in(2)}), 4, d);
-  if (b.has(3) && b.number(3) == 0) {
-    return b.result(product);
-  }
-  b.result(b.op("Add", {scaled(b, b.in(0), 3, d), product}));
+  const Val whole = scaled(b, product_of(b, 1, 2, b.in(1), b.in(2)), 4, d);
+  if (b.has(3) && b.number(3) == 0) return b.result(whole);
+  b.result(b.op("Add", {scaled(b, b.in(0), 3, d), whole}));
 }
 
 constexpr OpRow kRows[] = {

@@ -219,9 +219,9 @@ std::optional<Val> as_matmul(Lowering& b, const std::string& equation, const Inp
     if (!both && !kept) return std::nullopt;  // summed alone
     (both ? (kept ? batch : summed) : has(0, c) ? left : right) += c;
   }
-  const Val product =
-      b.op("MatMul", {arranged(b, inputs[0], parts[0], sizes, batch, left, summed),
-                      arranged(b, inputs[1], parts[1], sizes, batch, summed, right)});
+  const Val multiplied =
+      product(b, arranged(b, inputs[0], parts[0], sizes, batch, left, summed),
+              arranged(b, inputs[1], parts[1], sizes, batch, summed, right), may_be_empty);
   const Labels order = batch + left + right;
   Shape from, to;
   Expr rows = b.expr(1), columns = b.expr(1);
@@ -233,7 +233,7 @@ std::optional<Val> as_matmul(Lowering& b, const std::string& equation, const Inp
   for (const char c : order) to.push_back(sizes.at(c));
   Ints perm;
   for (const char c : parts[2]) perm.push_back(static_cast<std::int64_t>(order.find(c)));
-  return b.transpose(b.reshape(product, from, to), perm);
+  return b.transpose(b.reshape(multiplied, from, to), perm);
 }
 
 void lower_einsum(Lowering& b) { b.result(einsum(b, b.ins(1), b.out_dtype())); }
