@@ -85,6 +85,7 @@ bool Recorder::is_persistent(nb::handle tensor) const { return persistent_.conta
 void Recorder::clear_known() {
   for (auto& [object, known] : known_) Py_DECREF(known.weak);
   known_.clear();
+  unset_.clear();
 }
 
 Recorder::~Recorder() {
@@ -315,6 +316,36 @@ void Recorder::remember(PyObject* tensor, RunValue value) {
   it->second.value = value;
 }
 
+namespace {
+
+nb::object call(PyObject* object, const char* method) {
+  nb::object result = nb::steal(PyObject_CallMethod(object, method, nullptr));
+  if (!result.is_valid()) throw nb::python_error();
+  return result;
+}
+
+}  // namespace
+
+Recorder::Layout Recorder::layout_of(PyObject* tensor) {
+  return {call(tensor, "untyped_storage"), call(tensor, "stride"),
+          call_int(tensor, "storage_offset"), call_int(tensor, "nelement")};
+}
+
+RunValue Recorder::same_memory(PyObject* tensor) const {
+  if (unset_.empty()) return kNoRunValue;
+  const Layout own = layout_of(tensor);
+  const auto address = [](const Layout& l) {
+    return nb::cast<std::uintptr_t>(l.storage.attr("_cdata"));
+  };
+  for (const auto& [layout, value] : unset_) {
+    if (own.offset == layout.offset && own.count == layout.count &&
+        own.strides.equal(layout.strides) && address(own) == address(layout)) {
+      return value;
+    }
+  }
+  return kNoRunValue;
+}
+
 RunValue Recorder::new_value(PyObject* tensor, Origin origin) {
   static PyObject* const shape_name = interned("shape");
   static PyObject* const dtype_name = interned("dtype");
@@ -341,10 +372,16 @@ RunValue Recorder::new_value(PyObject* tensor, Origin origin) {
 RunValue Recorder::value_of(PyObject* tensor) {
   const auto it = known_.find(tensor);
   if (it != known_.end() && alive(it->second.weak, tensor)) return it->second.value;
+  const auto named = persistent_.find(tensor);
+  if (named == persistent_.end()) {
+    if (const RunValue made = same_memory(tensor); made != kNoRunValue) {
+      remember(tensor, made);
+      return made;
+    }
+  }
   const RunValue v = new_value(tensor, Origin::kConstant);
   RunConstant constant;
   constant.value = v;
-  const auto named = persistent_.find(tensor);
   if (named != persistent_.end()) {
     constant.name = named->second;
     constant.persistent = true;
@@ -566,6 +603,11 @@ void Recorder::push_result_tensor(PyObject* tensor, const OpDef& def, bool taint
   // so that runs in which it copied are numbered alike.
   const RunValue before = known ? it->second.value : kNoRunValue;
   const RunValue v = new_value(tensor, Origin::kOperator);
+  if (def.name.has(Trait::kUnset)) {
+    constexpr std::size_t kMostUnset = 8;
+    if (unset_.size() == kMostUnset) unset_.erase(unset_.begin());
+    unset_.emplace_back(layout_of(tensor), v);
+  }
   ValueFact& fact = run_->values[v];
   fact.tainted = tainted;
   fact.producer = static_cast<std::int32_t>(run_->ops.size());

@@ -124,6 +124,8 @@ class Recorder final : public CarrySink {
   RunValue value_of(PyObject* tensor);
   RunValue new_value(PyObject* tensor, Origin origin);
   void remember(PyObject* tensor, RunValue value);
+  // Memory that was not set when it was made, in another tensor: nn.Parameter(torch.empty(..)).
+  [[nodiscard]] RunValue same_memory(PyObject* tensor) const;
   void push_result(nb::handle object, const OpDef& def, bool tainted);
   void push_result_tensor(PyObject* tensor, const OpDef& def, bool tainted);
   std::uint32_t source();
@@ -166,6 +168,14 @@ class Recorder final : public CarrySink {
   bool brief_ = false;
   std::vector<nb::object> run_objects_;
   std::unordered_map<PyObject*, Known> known_;
+  // The last tensors whose memory was not set when it was made. It is held, not they: PyTorch
+  // detaches a result that somebody else holds, which is an operator.
+  struct Layout {
+    nb::object storage, strides;
+    std::int64_t offset, count;
+  };
+  std::vector<std::pair<Layout, RunValue>> unset_;
+  static Layout layout_of(PyObject* tensor);
   std::vector<std::uint32_t> module_stack_;
   std::vector<RunValue> argument_values_;
   std::vector<PyObject*> argument_tensors_;

@@ -1,6 +1,7 @@
 """What an earlier call left on a model for its sizes does not fix them."""
 
 import onnxruntime
+import pytest
 import torch
 
 import fairlead
@@ -59,3 +60,31 @@ def test_a_table_that_stays_is_the_models_own(tmp_path):
     except Exception:
         return  # a file for 6 columns alone is right, too
     torch.testing.assert_close(torch.from_numpy(got), model(x))
+
+
+class Rebuilt(torch.nn.Module):
+    """Makes a module when it is called, and gives it weights that it has: BigBird does for short inputs."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        made = torch.nn.Linear(4, 4)
+        made.weight, made.bias = self.inner.weight, self.inner.bias
+        return made(x)
+
+
+def test_weights_that_are_made_and_not_used_fix_nothing(tmp_path):
+    result = fairlead.export(Rebuilt().eval(), {"x": torch.randn(3, 4)}, tmp_path / "model.onnx")
+    assert [symbol.name for symbol in result.contract.symbols] == ["batch"]
+    assert result.contract.assumptions == []
+
+
+def test_weights_that_are_made_and_used_are_drawn(tmp_path):
+    class Drawn(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.Linear(4, 4)(x)
+
+    with pytest.raises(fairlead.Discrepancy, match="It draws with aten.uniform.default"):
+        fairlead.export(Drawn().eval(), {"x": torch.randn(3, 4)}, tmp_path / "model.onnx")
