@@ -86,5 +86,5 @@ def test_weights_that_are_made_and_used_are_drawn(tmp_path):
         def forward(self, x):
             return torch.nn.Linear(4, 4)(x)
 
-    with pytest.raises(fairlead.Discrepancy, match="It draws with aten.uniform.default"):
+    with pytest.raises(fairlead.Discrepancy, match=r"It draws with aten\.uniform\.default"):
         fairlead.export(Drawn().eval(), {"x": torch.randn(3, 4)}, tmp_path / "model.onnx")
