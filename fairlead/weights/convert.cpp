@@ -86,25 +86,39 @@ bool side_by_side(const StoredPart& part) {
   return true;
 }
 
+void gather_decoded(const StoredPart& part, std::int64_t place, std::span<std::byte> into) {
+  std::vector<float> found(into.size() / sizeof(float));
+  part.decoded->decode(place, found);
+  std::memcpy(into.data(), found.data(), into.size());
+}
+
 // Elements `from` ... `from + count` of the part, side by side.
 void gather(const WeightFolder& folder, const StoredPart& part, bool whole, std::int64_t from,
             std::int64_t count, Bytes& into) {
   const auto size = static_cast<std::int64_t>(dtype_size(part.dtype));
   into.resize(static_cast<std::size_t>(count * size));
-  const WeightFile& file = folder.file(part.file);
-  if (whole) return file.read(part.offset + from * size, into);
+  const std::int64_t first = part.offset / size;
+  if (whole && part.decoded != nullptr) return gather_decoded(part, first + from, into);
+  if (whole) return folder.file(part.file).read(part.offset + from * size, into);
   std::vector<std::int64_t> at(part.dims.size());
   std::int64_t rest = from;
   for (std::size_t k = part.dims.size(); k-- > 0;) {
     at[k] = rest % part.dims[k];
     rest /= part.dims[k];
   }
-  const std::byte* const data = file.bytes().data() + part.offset;
+  const std::byte* const data =
+      part.decoded != nullptr ? nullptr : folder.file(part.file).bytes().data() + part.offset;
   std::byte* made = into.data();
   for (std::int64_t k = 0; k < count; ++k, made += size) {
     const std::int64_t place =
         std::inner_product(at.begin(), at.end(), part.strides.begin(), std::int64_t{0});
-    std::memcpy(made, data + place * size, static_cast<std::size_t>(size));
+    if (part.decoded != nullptr) {
+      float found = 0;
+      part.decoded->decode(first + place, {&found, 1});
+      std::memcpy(made, &found, sizeof(found));
+    } else {
+      std::memcpy(made, data + place * size, static_cast<std::size_t>(size));
+    }
     for (std::size_t axis = at.size(); axis-- > 0 && ++at[axis] == part.dims[axis];) at[axis] = 0;
   }
 }
@@ -122,10 +136,11 @@ void check_part(const WeightFolder& folder, const StoredPart& part) {
     last += (part.dims[k] - 1) * part.strides[k];
   }
   const auto size = static_cast<std::int64_t>(dtype_size(part.dtype));
-  FAIRLEAD_CHECK(
-      part.offset >= 0 && part.offset + (last + 1) * size <=
-                              static_cast<std::int64_t>(folder.file(part.file).bytes().size()),
-      "a part beyond the end of its file");
+  const std::int64_t end = part.decoded != nullptr
+                               ? part.decoded->count() * size
+                               : static_cast<std::int64_t>(folder.file(part.file).bytes().size());
+  FAIRLEAD_CHECK(part.offset >= 0 && part.offset + (last + 1) * size <= end,
+                 "a part beyond the end of its file");
 }
 
 }  // namespace
@@ -196,11 +211,20 @@ void ConvertedFile::convert(const StoredPart& part, Dtype dtype, ContentHash& ha
       hash.update(made[k]);
       file_.write(made[k]);
     }
-    if (!whole) {
+    if (part.decoded != nullptr) {
+      for (const std::span<const std::byte> each : part.decoded->sources()) folder_.forget(each);
+    } else if (!whole) {
       folder_.file(part.file).forget(
           0, static_cast<std::int64_t>(folder_.file(part.file).bytes().size()));
     }
   }
+}
+
+std::vector<std::byte> read_part(const WeightFolder& folder, const StoredPart& part) {
+  check_part(folder, part);
+  Bytes read;
+  gather(folder, part, side_by_side(part), 0, elements(part), read);
+  return read;
 }
 
 std::string ConvertedFile::close() {

@@ -116,7 +116,7 @@ def load_in_place(checkpoint: Checkpoint, task: str | None, dtype: str | None, f
     placed = InPlace.of(checkpoint.folder)
     wanted: Any = "auto" if dtype is None else WEIGHT_DTYPES[dtype]
     with one_by_one():
-        model: Any = load_model(checkpoint, architecture, wanted, placed.state_dict())
+        model: Any = load_model(checkpoint, architecture, wanted, placed.state_dict(checkpoint))
     placed.place(model, folder, show)
     kept = Samples(checkpoint, model, found)
     return Loaded(checkpoint, found, model, kept, model.dtype, placed)
@@ -187,13 +187,14 @@ def load_model(
     word = "dtype" if int(transformers.__version__.partition(".")[0]) >= 5 else "torch_dtype"
     arguments = checkpoint.arguments() | {"config": checkpoint.config, word: dtype, "output_loading_info": True}
     refuse_larger_than_files(checkpoint, cls)
+    apart = is_taken_apart(checkpoint)
+    if tensors is None and apart:
+        tensors = state_dict(checkpoint)
     if tensors is not None:
         config = copy.deepcopy(checkpoint.config)
+        if apart:
+            del config.quantization_config
         arguments |= {"pretrained_model_name_or_path": None, "config": config, "state_dict": tensors}
-    elif is_taken_apart(checkpoint):
-        config = copy.deepcopy(checkpoint.config)
-        del config.quantization_config
-        arguments |= {"pretrained_model_name_or_path": None, "config": config, "state_dict": state_dict(checkpoint)}
     with reading(checkpoint, f"the weights of {architecture}"):
         model, info = cls.from_pretrained(**arguments)
         missing = sorted(info["missing_keys"])
