@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from fairlead._core import Discrepancy, InvalidInput
+from fairlead._core import Discrepancy, InvalidInput, Unsupported
 from fairlead.adapters.layers import AdaptedLayer, adapted_layers
 from fairlead.base.alone import during, taken_back
 from fairlead.base.staged import staged_file
@@ -30,6 +30,7 @@ from fairlead.verify.ort_values import from_tensor
 from fairlead.verify.runtime_check import TensorValue, compare, eager
 
 WAYS = (None, "inputs", "merge")
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 SUFFIX = ".onnx_adapter"
 RANK = "lora_rank"
 STANDS, BASE, CHANGED = "as it stands", "base", "changed"
@@ -319,6 +320,12 @@ class Merged(Change):
 
 def merged_weight(layer: AdaptedLayer) -> torch.nn.Parameter:
     weight = layer.base._parameters.get("weight")
+    if isinstance(weight, torch.Tensor) and not (type(weight) in PLAIN and weight.is_floating_point()):
+        raise Unsupported(
+            f"[export] Expected weights of floats to merge an adapter into, got "
+            f"{str(weight.dtype).removeprefix('torch.')} at {layer.name}, a {type(layer.base).__name__}. Load the base "
+            "model without quantisation, or export with lora='inputs'."
+        )
     delta = layer.delta()  # refuses a base layer without a weight
     total = weight.detach().to(torch.promote_types(weight.dtype, delta.dtype)) + delta
     return torch.nn.Parameter(total.to(weight.dtype), requires_grad=False)

@@ -15,7 +15,7 @@ from fairlead._core import FairleadError, InvalidInput
 from fairlead.base.alone import during
 from fairlead.checkpoint import tasks
 from fairlead.checkpoint.in_place import InPlace
-from fairlead.checkpoint.merged_adapter import merged
+from fairlead.checkpoint.merged_adapter import with_adapter
 from fairlead.checkpoint.sample_inputs import Samples
 from fairlead.checkpoint.sentence_embedding import SentenceEmbedding, pooling_of
 from fairlead.checkpoint.source import Checkpoint, custom_code, one_line, quiet, reading, size_of, weights
@@ -93,8 +93,11 @@ class Loaded:
         return {name: fitting(value) for name, value in call.items()}
 
 
-def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None, adapter: str | None = None) -> Loaded:
-    """`adapter`: the folder of one that is merged into the weights."""
+def load(
+    checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None, adapter: str | None = None,
+    merge: bool = True,
+) -> Loaded:  # fmt: skip
+    """`adapter`: the folder of one that is merged into the weights, or beside them."""
     if dtype not in WEIGHT_DTYPES:
         raise InvalidInput(f"[export] Expected --dtype as one of {', '.join(WEIGHT_DTYPES)}, got '{dtype}'.")
     found, architecture = tasks.detect(checkpoint, task)
@@ -102,8 +105,9 @@ def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None,
         show(f"loading {architecture} for {found.name}")
     model = load_model(checkpoint, architecture, WEIGHT_DTYPES[dtype])
     if adapter is not None:
-        model = merged(model, adapter)
-        checkpoint.notes.append(f"the LoRA adapter in {adapter} is merged into the weights")
+        model = with_adapter(model, adapter, merge)
+        become = "merged into the weights" if merge else "inputs of the file, and a file beside it"
+        checkpoint.notes.append(f"the LoRA adapter in {adapter} is {become}")
     return Loaded(checkpoint, found, model, Samples(checkpoint, model, found), WEIGHT_DTYPES[dtype])
 
 
