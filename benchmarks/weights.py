@@ -191,7 +191,7 @@ def peer(name: str, folder: str, out: str) -> None:
 
 
 # Those that are not in this environment have one of their own (zoos/environments.py).
-PEERS = {"transformers.exporters": None, "onnxruntime-genai's builder": None, "mobius": "peers"}
+PEERS = {"transformers.exporters": "peers", "onnxruntime-genai's builder": None, "mobius": "peers"}
 ENVIRONMENTS = Path(__file__).resolve().parent.parent / "build" / "run" / "environments"
 PATIENCE = 1200  # seconds
 

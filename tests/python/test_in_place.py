@@ -36,6 +36,7 @@ SIZES = {
     "vocab_size": 128, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "max_position_embeddings": 256, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0,
 }  # fmt: skip
+ENDS = {name: SIZES[name] for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
 MIXED = {"num_local_experts": 4, "num_experts_per_tok": 2}
 
 
@@ -77,6 +78,9 @@ TWINS: dict[str, Callable[[], Any]] = {
     ),
     "deepseek_v3": deepseek,
     "gpt_oss": gpt_oss,
+    "falcon": lambda: T.FalconForCausalLM(  # a fused projection, taken apart by lists of numbers
+        T.FalconConfig(vocab_size=128, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, **ENDS)
+    ),
     "gpt2": lambda: T.GPT2LMHeadModel(T.GPT2Config(vocab_size=128, n_embd=32, n_layer=2, n_head=4, n_positions=256)),
 }
 
