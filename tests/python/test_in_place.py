@@ -506,6 +506,43 @@ def test_a_checkpoint_that_changes_while_it_is_read(tmp_path: Path) -> None:
     assert sorted(os.listdir(folder)) == before
 
 
+@pytest.mark.parametrize("in_place", [True, False])
+def test_streaming_that_is_interrupted_leaves_no_half_file(tmp_path: Path, in_place: bool) -> None:
+    folder = made("llama tied", tmp_path / "twin")
+    before = hashes(folder)
+
+    def progress(what: str) -> None:
+        if what.startswith("converting weights"):
+            raise KeyboardInterrupt
+
+    places = {"in_place": True} if in_place else {"folder": tmp_path / "out", "place": "copy"}
+    with pytest.raises(KeyboardInterrupt):
+        fairlead.export_checkpoint(folder, dtype="float16", verify=False, progress=progress, **places)
+    assert hashes(folder) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["twin"]
+
+
+def test_a_process_that_is_ended_while_it_streams(tmp_path: Path) -> None:
+    """By SIGTERM, and by SIGKILL, whose folder the next export removes."""
+    folder = made("llama tied", tmp_path / "twin")
+    before = hashes(folder)
+    script = (
+        "import fairlead, os, signal, sys\n"
+        "def progress(what):\n"
+        "    if what.startswith('converting weights'):\n"
+        "        os.kill(os.getpid(), getattr(signal, sys.argv[2]))\n"
+        "fairlead.export_checkpoint(sys.argv[1], in_place=True, dtype='float16', verify=False, progress=progress)\n"
+    )
+    for name in ("SIGTERM", "SIGKILL"):
+        run = subprocess.run([sys.executable, "-c", script, folder, name], capture_output=True, check=False)
+        assert run.returncode != 0
+        assert hashes(folder) == before, "no file under a final name"
+        if name == "SIGTERM":
+            assert len(list(folder.iterdir())) == len(before), "and no folder"
+    fairlead.export_checkpoint(folder, in_place=True, verify=False)
+    assert not [path for path in folder.iterdir() if path.is_dir()]
+
+
 def test_pickles_and_links_and_files_of_others_are_refused(tmp_path: Path) -> None:
     folder = made("llama tied", tmp_path / "twin")
     weights = folder / "model.safetensors"
