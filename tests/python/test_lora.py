@@ -351,6 +351,33 @@ def test_a_checkpoint_with_an_adapter_as_inputs(tmp_path: Path) -> None:
         assert off(run(session, feeds), eager(model, call)) < 1e-4
 
 
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_base_in_place_with_an_adapter_as_inputs(tmp_path: Path, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = saved(tmp_path)
+    weights = (tmp_path / "base" / "model.safetensors").read_bytes()
+    if not fits:
+        monkeypatch.setattr("fairlead.checkpoint.in_place.free_memory", lambda: 10_000)
+    words = ["export", f"{tmp_path}/base", "--in-place", "--adapter", f"{tmp_path}/adapter", "--lora", "inputs"]
+    said = CliRunner().invoke(command, [*words, "--quiet"])
+    assert said.exit_code == 0, said.output
+    assert "referred to where they are" in said.output
+    assert (tmp_path / "base" / "model.safetensors").read_bytes() == weights
+    assert not list((tmp_path / "base").glob("*.data"))
+    session, call = opened(tmp_path / "base" / "model.onnx"), inputs(3, 7)
+    feeds = with_past(session, call, 3, 7)
+    assert off(run(session, feeds, tmp_path / "base" / "model.onnx_adapter"), eager(model, call)) < 1e-4
+    with model.disable_adapter():
+        assert off(run(session, feeds), eager(model, call)) < 1e-4
+    model.add_adapter("other", adapter(7))
+    model.save_pretrained(tmp_path / "adapters", selected_adapters=["other"])
+    made = fairlead.export_checkpoint(
+        tmp_path / "base", in_place=True, adapter=tmp_path / "adapters" / "other", lora="inputs", verify=False
+    )
+    assert "model.onnx_adapter" in made.files
+    model.set_adapter("other")
+    assert off(run(session, feeds, tmp_path / "base" / "model.onnx_adapter"), eager(model.eval(), call)) < 1e-4
+
+
 def initializers(path: Path) -> dict[str, bytes]:
     return {t.name: onnx.numpy_helper.to_array(t).tobytes() for t in onnx.load(str(path)).graph.initializer if t.dims}
 

@@ -138,10 +138,10 @@ def export_checkpoint(
     show = progress or (lambda what: None)
     if adapter is not None:
         for name, asked in (("in_place", in_place), ("place", place is not None), ("weights", weights is not None)):
-            if asked:
+            if asked and (lora != "inputs" or name == "weights"):
                 raise InvalidInput(
                     f"[export] Expected no {name} with an adapter, got both: merged weights are not those of the "
-                    "checkpoint. Leave one of the two out."
+                    "checkpoint. Leave one of the two out, or make the adapter inputs with lora='inputs'."
                 )
         check_adapter(os.fspath(adapter))
     check_lora(lora, adapter, formats, layout, (target, quantize))
@@ -168,6 +168,7 @@ def export_checkpoint(
         with staged_in_place(checkpoint) as (staged, added):
             run = _Run(checkpoint, staged, checkpoint.folder, tuple(formats), dtype, options, show, layout)
             run.placement, run.added = placement, added
+            run.adapter, run.as_inputs = None if adapter is None else os.fspath(adapter), adapter is not None
             return run.export(task)
     with staging(os.fspath(folder or "")) as staged:
         run = _Run(checkpoint, staged, os.fspath(folder or ""), tuple(formats), dtype, options, show, layout)
@@ -230,7 +231,7 @@ class _Run:
             if self.placement is None:
                 loaded = load(self.checkpoint, task, self.dtype, self.show, self.adapter, not self.as_inputs)
             else:
-                loaded = load_in_place(self.checkpoint, task, self.dtype, self.staged, self.show)
+                loaded = load_in_place(self.checkpoint, task, self.dtype, self.staged, self.show, self.adapter)
                 self.dtype = str(loaded.dtype).removeprefix("torch.")
                 if self.options.tolerance is None:
                     self.options = replace(self.options, tolerance=TOLERANCE.get(self.dtype))

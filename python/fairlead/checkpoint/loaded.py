@@ -105,15 +105,16 @@ def load(
         show(f"loading {architecture} for {found.name}")
     model = load_model(checkpoint, architecture, WEIGHT_DTYPES[dtype])
     if adapter is not None:
-        model = with_adapter(model, adapter, merge)
-        become = "merged into the weights" if merge else "inputs of the file, and a file beside it"
-        checkpoint.notes.append(f"the LoRA adapter in {adapter} is {become}")
+        model = beside(checkpoint, model, adapter, merge)
     return Loaded(checkpoint, found, model, Samples(checkpoint, model, found), WEIGHT_DTYPES[dtype])
 
 
-def load_in_place(checkpoint: Checkpoint, task: str | None, dtype: str | None, folder: str, show: Any = None) -> Loaded:
-    """The same with weights that stay where they are; dtype None: that of the checkpoint. What has to be converted
-    goes to a file in `folder`."""
+def load_in_place(
+    checkpoint: Checkpoint, task: str | None, dtype: str | None, folder: str, show: Any = None,
+    adapter: str | None = None,
+) -> Loaded:  # fmt: skip
+    """The same with weights that stay where they are, and an adapter beside them; dtype None: that of the checkpoint.
+    What has to be converted goes to a file in `folder`."""
     found, architecture = tasks.detect(checkpoint, task)
     if show is not None:
         show(f"making {architecture} for {found.name} without its weights")
@@ -122,8 +123,16 @@ def load_in_place(checkpoint: Checkpoint, task: str | None, dtype: str | None, f
     with one_by_one():
         model: Any = load_model(checkpoint, architecture, wanted, placed.state_dict(checkpoint))
     placed.place(model, folder, show)
+    if adapter is not None:
+        model = beside(checkpoint, model, adapter, False)
     kept = Samples(checkpoint, model, found)
     return Loaded(checkpoint, found, model, kept, model.dtype, placed)
+
+
+def beside(checkpoint: Checkpoint, model: torch.nn.Module, adapter: str, merge: bool) -> torch.nn.Module:
+    become = "merged into the weights" if merge else "inputs of the file, and a file beside it"
+    checkpoint.notes.append(f"the LoRA adapter in {adapter} is {become}")
+    return with_adapter(model, adapter, merge)
 
 
 @contextlib.contextmanager
