@@ -100,7 +100,13 @@ def fp8_rows(shape, draw):
     return {"weight": codes, "weight_scale": scales}, w
 
 
+def fp8_of_modelopt(shape, draw):
+    codes, scales, w = blocks8(shape, draw, *shape)
+    return {"weight": codes, "weight_scale": scales.reshape(()), "input_scale": torch.tensor(1.0)}, w
+
+
 FLOAT8 = {
+    "modelopt fp8": (fp8_of_modelopt, {"quant_method": "modelopt", "quant_algo": "FP8"}),
     "fp8 in blocks": (fp8, {"quant_method": "fp8", "weight_block_size": [24, 40]}),
     "fp8": (fp8_whole, {"quant_method": "fp8", "weight_block_size": None}),
     "fp8 by row": (fp8_rows, {"quant_method": "fbgemm_fp8"}),

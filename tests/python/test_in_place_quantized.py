@@ -111,9 +111,10 @@ KEY = "model.layers.0.mlp.up_proj.weight"
 WRONG: dict[str, tuple[Any, str]] = {
     "a method of others": (
         lambda folder: with_method(folder, quant_method="bitsandbytes"),
-        "Expected floats, or weights quantised by gptq, awq, compressed-tensors, fp8, fbgemm_fp8, mxfp4, where none is "
-        "loaded, got bitsandbytes in",
+        "Expected floats, or weights quantised by gptq, awq, compressed-tensors, fp8, fbgemm_fp8, modelopt, mxfp4, "
+        "where none is loaded, got bitsandbytes in",
     ),
+    "a method of nobody": (lambda folder: with_method(folder, quant_method="sevenbits"), "got sevenbits in"),
     "scales of another name": (
         lambda folder: with_tensors(folder, lambda t: t.update({"x.scale": t.pop(f"{KEY}_scale_inv")})),
         f"Expected scales of {KEY} in .* as fp8 stores them, got float8_e4m3fn without. Save it as floats",

@@ -23,6 +23,7 @@ FLOAT4_BLOCK = 32
 METHODS = {
     "fp8": ("", "_scale_inv"),
     "fbgemm_fp8": ("", "_scale"),
+    "modelopt": ("", "_scale"),
     "compressed-tensors": ("", "_scale"),
     "mxfp4": ("_blocks", "_scales"),
 }
@@ -47,8 +48,9 @@ def packed(tensor: torch.Tensor) -> Any:
 
 
 def is_float(settings: Any) -> bool:
-    """Whether what compressed-tensors stores is floats."""
-    return [kind["weights"].get("type") for kind in settings["config_groups"].values()] == ["float"]
+    """Whether what compressed-tensors stores is floats of 8 bits."""
+    kinds = [kind["weights"] for kind in settings["config_groups"].values()]
+    return [(kind.get("type"), kind.get("num_bits")) for kind in kinds] == [("float", 8)]
 
 
 def stems(method: str, held: Mapping[str, torch.Tensor]) -> Iterator[tuple[str, tuple[str, str]]]:

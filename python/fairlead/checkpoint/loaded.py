@@ -19,7 +19,7 @@ from fairlead.checkpoint.merged_adapter import with_adapter
 from fairlead.checkpoint.sample_inputs import Samples
 from fairlead.checkpoint.sentence_embedding import SentenceEmbedding, pooling_of
 from fairlead.checkpoint.source import Checkpoint, custom_code, one_line, quiet, reading, size_of, weights
-from fairlead.checkpoint.stored import is_taken_apart, state_dict
+from fairlead.checkpoint.stored import check_method, is_taken_apart, state_dict
 from fairlead.generation.export import plan_for
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.record.light import needs_data
@@ -200,6 +200,7 @@ def load_model(
     word = "dtype" if int(transformers.__version__.partition(".")[0]) >= 5 else "torch_dtype"
     arguments = checkpoint.arguments() | {"config": checkpoint.config, word: dtype, "output_loading_info": True}
     refuse_larger_than_files(checkpoint, cls)
+    check_method(checkpoint)
     apart = is_taken_apart(checkpoint)
     if tensors is None and apart:
         tensors = state_dict(checkpoint)

@@ -80,6 +80,20 @@ def is_taken_apart(checkpoint: Checkpoint) -> bool:
     return method_of(checkpoint) in (*METHODS, *codes.METHODS)
 
 
+def check_method(checkpoint: Checkpoint) -> None:
+    """Of a method that it does not know Transformers warns, and takes the small numbers for the weights themselves."""
+    settings, method = settings_of(checkpoint), method_of(checkpoint)
+    if method is None or is_taken_apart(checkpoint) or settings.get("load_in_4bit") or settings.get("load_in_8bit"):
+        return
+    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
+
+    if method not in AUTO_QUANTIZATION_CONFIG_MAPPING:
+        raise InvalidInput(
+            f"[export] Expected weights that are floats or quantised by a method that Transformers reads, got {method} "
+            f"in '{checkpoint.folder}'. Save the model as floats with the library that quantised it."
+        )
+
+
 def stored_matrices(checkpoint: Checkpoint) -> list[StoredMatrix]:
     method = method_of(checkpoint) or "nothing"
     if method not in METHODS:
