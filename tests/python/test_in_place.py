@@ -240,6 +240,22 @@ def headers(folder: Path) -> int:
 # ---- dtypes and places ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("same", [True, False])
+def test_tied_weights_that_are_stored_twice(tmp_path: Path, same: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transformers ties them where they are equal; that is looked at piece by piece, whatever their size."""
+    folder = made("llama tied", tmp_path / "twin")
+    tensors = load_file(folder / "model.safetensors")
+    tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
+    tensors["lm_head.weight"][-1, -1] += not same
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    monkeypatch.setattr("fairlead.checkpoint.parts.SMALL", 0)
+    monkeypatch.setattr("fairlead.checkpoint.parts.PIECE", 100)
+    fairlead.export_checkpoint(folder, in_place=True)
+    assert len(references(folder)) == len(tensors) - same
+    eager = T.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    assert run_both(folder, eager, 3, 5, 4) < 1e-5
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_weights_are_converted_as_pytorch_does(tmp_path: Path, dtype: str) -> None:
     folder = made("llama tied", tmp_path / "twin")

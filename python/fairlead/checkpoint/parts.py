@@ -19,6 +19,8 @@ from fairlead._core import InvalidInput, StoredBlocks, WeightFolder
 
 SMALL = 64 << 20  # bytes of tensors that may be computed with, in all
 
+PIECE = 1 << 20  # elements that are read at a time
+
 aten = torch.ops.aten
 
 
@@ -63,6 +65,9 @@ class Stored(torch.Tensor):
                 f"{self.blocks.name(self.files.folder, 0)} ({bytes_:,} bytes, {self.files.computed:,} with those "
                 "before it) is computed with when it is loaded. Export without in_place."
             )
+        return self.read()
+
+    def read(self) -> torch.Tensor:
         made = torch.empty(tuple(self.shape), dtype=self.dtype)
         for k in range(self.blocks.count):
             start, sizes, dtype, data = self.blocks.block(self.files.folder, k)
@@ -177,12 +182,27 @@ def view(x: Stored, sizes: Sequence[int]) -> Any:
     return NotImplemented if blocks is None else x.like(blocks)
 
 
+def equal(x: Any, other: Any) -> Any:
+    """Whether two tensors have the same numbers, as it is asked of those that may be tied: a piece at a time."""
+    if not isinstance(x, Stored) or not isinstance(other, Stored):
+        return NotImplemented
+    if x.shape != other.shape or x.dtype != other.dtype:
+        return False
+    if x.dim() == 0 or x.numel() == 0:
+        return torch.equal(x.read(), other.read())
+    step = max(1, PIECE * x.shape[0] // x.numel())
+    return all(
+        torch.equal(cut(x, 0, at, at + step).read(), cut(other, 0, at, at + step).read())
+        for at in range(0, x.shape[0], step)
+    )
+
+
 RULES: dict[Any, Callable[..., Any]] = {
     aten.alias.default: same, aten.detach.default: same, aten.clone.default: same, aten.contiguous.default: same,
     aten.lift_fresh.default: same, aten._to_copy.default: cast, aten.slice.Tensor: cut, aten.select.int: select,
     aten.split.Tensor: split, aten.split_with_sizes.default: split, aten.cat.default: cat, aten.stack.default: stack,
     aten.unsqueeze.default: unsqueeze, aten.squeeze.default: squeeze, aten.squeeze.dim: squeeze,
     aten.squeeze.dims: squeeze, aten.permute.default: permute, aten.transpose.int: transpose, aten.t.default: transpose,
-    aten.view.default: view, aten._unsafe_view.default: view, aten.reshape.default: view,
+    aten.equal.default: equal, aten.view.default: view, aten._unsafe_view.default: view, aten.reshape.default: view,
     aten._reshape_alias.default: lambda x, sizes, _: view(x, sizes),
 }  # fmt: skip
