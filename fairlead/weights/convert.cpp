@@ -86,10 +86,51 @@ bool side_by_side(const StoredPart& part) {
   return true;
 }
 
-void gather_decoded(const StoredPart& part, std::int64_t place, std::span<std::byte> into) {
-  std::vector<float> found(into.size() / sizeof(float));
-  part.decoded->decode(place, found);
-  std::memcpy(into.data(), found.data(), into.size());
+// Elements of a part that is decoded, in their order. Where it is a matrix that was turned, its rows
+// are decoded as they are stored, in runs.
+void gather_decoded(const StoredPart& part, std::int64_t from, std::span<float> out) {
+  const std::size_t rank = part.dims.size();
+  const std::int64_t first = part.offset / static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t wide = rank > 0 ? part.dims[rank - 1] : 1;
+  const std::int64_t step = rank > 0 ? part.strides[rank - 1] : 1;
+  const bool turned = rank > 1 && step != 1 && part.strides[rank - 2] == 1;
+  const auto count = static_cast<std::int64_t>(out.size());
+  const auto into = [&](std::int64_t begin, std::int64_t size) {
+    return out.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
+  };
+  std::vector<float> run;
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t row = (from + done) / wide, column = (from + done) % wide;
+    std::int64_t place = first, rest = row;
+    for (std::size_t k = rank; k-- > 1;) {
+      place += rest % part.dims[k - 1] * part.strides[k - 1];
+      rest /= part.dims[k - 1];
+    }
+    if (turned && column == 0 && count - done >= wide) {
+      const std::int64_t high = part.dims[rank - 2];
+      const std::int64_t rows = std::min(high - row % high, (count - done) / wide);
+      run.resize(static_cast<std::size_t>(rows));
+      for (std::int64_t c = 0; c < wide; ++c) {
+        part.decoded->decode(place + c * step, run);
+        float* to = out.data() + done + c;
+        for (const float value : run) {
+          *to = value;
+          to += wide;
+        }
+      }
+      done += rows * wide;
+      continue;
+    }
+    const std::int64_t some = std::min(wide - column, count - done);
+    if (step == 1) {
+      part.decoded->decode(place + column, into(done, some));
+    } else {
+      for (std::int64_t c = 0; c < some; ++c) {
+        part.decoded->decode(place + (column + c) * step, into(done + c, 1));
+      }
+    }
+    done += some;
+  }
 }
 
 // Elements `from` ... `from + count` of the part, side by side.
@@ -97,28 +138,26 @@ void gather(const WeightFolder& folder, const StoredPart& part, bool whole, std:
             std::int64_t count, Bytes& into) {
   const auto size = static_cast<std::int64_t>(dtype_size(part.dtype));
   into.resize(static_cast<std::size_t>(count * size));
-  const std::int64_t first = part.offset / size;
-  if (whole && part.decoded != nullptr) return gather_decoded(part, first + from, into);
-  if (whole) return folder.file(part.file).read(part.offset + from * size, into);
+  if (part.decoded != nullptr) {
+    std::vector<float> found(static_cast<std::size_t>(count));
+    gather_decoded(part, from, found);
+    std::memcpy(into.data(), found.data(), into.size());
+    return;
+  }
+  const WeightFile& file = folder.file(part.file);
+  if (whole) return file.read(part.offset + from * size, into);
   std::vector<std::int64_t> at(part.dims.size());
   std::int64_t rest = from;
   for (std::size_t k = part.dims.size(); k-- > 0;) {
     at[k] = rest % part.dims[k];
     rest /= part.dims[k];
   }
-  const std::byte* const data =
-      part.decoded != nullptr ? nullptr : folder.file(part.file).bytes().data() + part.offset;
+  const std::byte* const data = file.bytes().data() + part.offset;
   std::byte* made = into.data();
   for (std::int64_t k = 0; k < count; ++k, made += size) {
     const std::int64_t place =
         std::inner_product(at.begin(), at.end(), part.strides.begin(), std::int64_t{0});
-    if (part.decoded != nullptr) {
-      float found = 0;
-      part.decoded->decode(first + place, {&found, 1});
-      std::memcpy(made, &found, sizeof(found));
-    } else {
-      std::memcpy(made, data + place * size, static_cast<std::size_t>(size));
-    }
+    std::memcpy(made, data + place * size, static_cast<std::size_t>(size));
     for (std::size_t axis = at.size(); axis-- > 0 && ++at[axis] == part.dims[axis];) at[axis] = 0;
   }
 }

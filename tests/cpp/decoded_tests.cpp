@@ -126,3 +126,58 @@ TEST_CASE("a tensor that is decoded is streamed, transposed too") {
   CHECK(values(first.begin) == counted(8));
   CHECK(values(second.begin) == std::vector<float>{0, 4, 1, 5, 2, 6, 3, 7});
 }
+
+TEST_CASE("a turned tensor is read in pieces that begin and end anywhere") {
+  const TemporaryFolder folder;
+  put_file(folder.path() + "/model.safetensors", one_tensor());
+  WeightFolder opened(folder.path());
+  // Larger than a piece, with rows that no piece divides.
+  constexpr std::int64_t kBatch = 3, kRows = 701, kColumns = 911;
+  std::vector<std::uint8_t> codes(kBatch * kRows * kColumns);
+  for (std::size_t k = 0; k < codes.size(); ++k) codes[k] = static_cast<std::uint8_t>(k * 7 % 251);
+  const std::vector<float> scales(kBatch * kRows, 1.0f);
+  const std::size_t number =
+      opened.add_decoded("b", {kBatch, kRows, kColumns},
+                         std::make_shared<TableTensor>(CodeBlocks{
+                             opened.kept(std::as_bytes(std::span(codes))),
+                             8,
+                             counted(256),
+                             kBatch * kRows,
+                             kColumns,
+                             {opened.kept(std::as_bytes(std::span(scales))), Dtype::kFloat32},
+                             1,
+                             kColumns}));
+  const auto value = [&](std::int64_t batch, std::int64_t row, std::int64_t column) {
+    return static_cast<float>(
+        codes[static_cast<std::size_t>((batch * kRows + row) * kColumns + column)]);
+  };
+  const StoredBlocks natural = StoredBlocks::of(opened, number);
+  const std::vector<std::size_t> turned = {0, 2, 1}, last = {2, 1, 0};
+  const std::string path = folder.path() + "/made";
+  ConvertedFile file(opened, path, path, 2);
+  const auto a = file.add(Dtype::kFloat32, natural.permuted(turned).cut(1, 2, kColumns - 3));
+  const auto b = file.add(Dtype::kFloat32, natural.permuted(last));
+  (void)file.close();
+  const WeightFile made(path);
+  std::vector<float> found(static_cast<std::size_t>(kBatch * kRows * (kColumns - 5)));
+  made.read(a.begin, std::as_writable_bytes(std::span(found)));
+  std::size_t at = 0, wrong = 0;
+  for (std::int64_t batch = 0; batch < kBatch; ++batch) {
+    for (std::int64_t column = 2; column < kColumns - 3; ++column) {
+      for (std::int64_t row = 0; row < kRows; ++row) {
+        wrong += found[at++] != value(batch, row, column) ? 1 : 0;
+      }
+    }
+  }
+  found.resize(codes.size());
+  made.read(b.begin, std::as_writable_bytes(std::span(found)));
+  at = 0;
+  for (std::int64_t column = 0; column < kColumns; ++column) {
+    for (std::int64_t row = 0; row < kRows; ++row) {
+      for (std::int64_t batch = 0; batch < kBatch; ++batch) {
+        wrong += found[at++] != value(batch, row, column) ? 1 : 0;
+      }
+    }
+  }
+  CHECK(wrong == 0);
+}
