@@ -295,9 +295,13 @@ def shown(name: str, total: int, row: dict[str, Any], more: str) -> None:
     )
 
 
+MOST_SECONDS, MOST_MEGABYTES = 60, 2000  # of one export, imports included
+
+
 def published(names: list[str], where: str | None) -> None:
     import onnx
 
+    beyond = []
     for name in names or PUBLISHED:
         with tempfile.TemporaryDirectory(prefix="fairlead-weights-", dir=where) as made:
             folder = Path(made) / name
@@ -306,6 +310,10 @@ def published(names: list[str], where: str | None) -> None:
             row = measured(folder)
             onnx.checker.check_model(str(folder / "model.onnx"))
             shown(name, total, row, "passes onnx.checker")
+            if row["seconds"] + row["imports"] > MOST_SECONDS or row["peak"] > MOST_MEGABYTES:
+                beyond.append(name)
+    if beyond:
+        raise SystemExit(f"more than {MOST_SECONDS} s or {MOST_MEGABYTES} MB: {', '.join(beyond)}")
 
 
 def real(where: str | None) -> None:
