@@ -92,6 +92,7 @@ def exports(count: int) -> int:
 
 def timed(words: str, model: nn.Module, inputs: tuple, **options) -> None:
     folder = tempfile.mkdtemp(prefix="fairlead-load-")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     start, wall = time.process_time(), time.perf_counter()
     try:
         result = fairlead.export(model.eval(), inputs, f"{folder}/x.onnx", **options)
@@ -102,7 +103,7 @@ def timed(words: str, model: nn.Module, inputs: tuple, **options) -> None:
     scale = cpu / wall  # stages are timed by the clock
     parts = ", ".join(f"{k} {v * scale:.2f}" for k, v in result.timings.items() if k != "total")
     most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-    print(f"{words}: {cpu:.2f} s CPU ({parts}), {most:.0f} MB at most", flush=True)
+    print(f"{words}: {cpu:.2f} s CPU ({parts}), {most - before:.0f} MB above {before:.0f}", flush=True)
 
 
 class Chain(nn.Module):

@@ -4,6 +4,7 @@ python benchmarks/weights.py                      # shapes of six published mode
 python benchmarks/weights.py mixtral-8x22b        # of one of them
 python benchmarks/weights.py --real               # a Llama of 3 billion float32 weights, written, exported and run
 python benchmarks/weights.py --peers 3 8          # Llamas of so many of its layers (2 and 4 GB), beside other exporters
+python benchmarks/weights.py --places 8           # such a Llama in place, copied, linked and converted
 
 The files of the first kind have a header and no blocks: what is not read need not be there. Weights are bfloat16;
 those that DeepSeek-V3 and gpt-oss publish in blocks of 8 and 4 bits are taken as bfloat16 too.
@@ -24,6 +25,8 @@ import time
 from pathlib import Path
 from typing import Any
 from unittest import mock
+
+from zoos.environments import python_of
 
 SHARD = 5 << 30
 LLAMA3 = {
@@ -131,8 +134,8 @@ def random_numbers(shape: list[int], generator: Any) -> Any:
         yield torch.randn((min(1024, shape[0] - row), *shape[1:]), generator=generator) * 0.02
 
 
-def export_one(folder: str) -> None:
-    """In a process of its own: seconds and megabytes."""
+def export_one(folder: str, options: dict[str, Any] | None = None) -> None:
+    """In a process of its own: seconds and megabytes. `options` of export_checkpoint: in place where there are none."""
     start = time.perf_counter()
     import torch  # noqa: F401
     import transformers
@@ -145,11 +148,11 @@ def export_one(folder: str) -> None:
     (name,) = json.loads((Path(folder) / "config.json").read_text())["architectures"]
     getattr(transformers, name)
     imported, before = time.perf_counter() - start, peak()
-    result = fairlead.export_checkpoint(folder, in_place=True, verify=False)
+    result = fairlead.export_checkpoint(folder, **(options or {"in_place": True, "verify": False}))
     print(json.dumps({
         "imports": imported, "seconds": time.perf_counter() - start - imported, "bare": bare, "before": before,
         "peak": peak(), "file": result.parts["model.onnx"].model_bytes,
-        "copied": result.parts["model.onnx"].external_bytes,
+        "copied": result.parts["model.onnx"].external_bytes, "notes": result.notes[-1],
     }))  # fmt: skip
 
 
@@ -164,6 +167,8 @@ def peer(name: str, folder: str, out: str) -> None:
         import onnx  # noqa: F401
         import onnxscript  # noqa: F401
         from transformers.exporters import OnnxConfig, OnnxExporter
+    elif name == "mobius":
+        import mobius.__main__  # noqa: F401
     else:
         import onnxruntime_genai.models.builder  # noqa: F401
     imported, before = time.perf_counter() - start, peak()
@@ -172,6 +177,10 @@ def peer(name: str, folder: str, out: str) -> None:
         ids = torch.randint(3, 1000, (2, 8))
         config = OnnxConfig(dynamic=True, output_path=f"{out}/model.onnx")
         OnnxExporter().export(model, {"input_ids": ids, "attention_mask": torch.ones_like(ids)}, config=config)
+    elif name == "mobius":
+        words = ["mobius", "build", "--model", folder, out, "--ep", "cpu", "--dtype", "f32"]
+        with mock.patch.object(sys, "argv", words):
+            runpy.run_module("mobius", run_name="__main__")
     else:
         words = ["builder", "-m", "model", "-i", folder, "-o", out, "-p", "fp32", "-e", "cpu"]
         with tempfile.TemporaryDirectory(dir=out) as cache, mock.patch.object(sys, "argv", [*words, "-c", cache]):
@@ -181,7 +190,9 @@ def peer(name: str, folder: str, out: str) -> None:
     print(json.dumps({"seconds": seconds, "before": before, "peak": peak(), "written": written}))
 
 
-PEERS = ("transformers.exporters", "onnxruntime-genai's builder")
+# Those that are not in this environment have one of their own (zoos/environments.py).
+PEERS = {"transformers.exporters": "peers", "onnxruntime-genai's builder": None, "mobius": "peers"}
+ENVIRONMENTS = Path(__file__).resolve().parent.parent / "build" / "run" / "environments"
 PATIENCE = 1200  # seconds
 
 
@@ -195,17 +206,50 @@ def beside(layers: list[int], where: str | None) -> None:
             row = measured(folder)
             rows = {"fairlead --in-place": row | {"written": row["file"] + row["copied"]}}
             add_tokenizer(folder)
-            for name in PEERS:
+            for name, environment in PEERS.items():
                 out = Path(made) / "out"
                 out.mkdir()
                 words = ["--peer", name, str(folder), str(out)]
                 try:
-                    rows[name] = process(words, PATIENCE)
+                    python = python_of(environment, ENVIRONMENTS) if environment else None
+                    rows[name] = process(words, PATIENCE, python)
                 except (RuntimeError, subprocess.TimeoutExpired) as error:
                     rows[name] = {"failed": str(error)}
                 shutil.rmtree(out)
             for name, row in rows.items():
                 print(f"{total / 1e9:5.1f} GB  {name:28} {figures(row)}", flush=True)
+
+
+PLACES: dict[str, dict[str, Any]] = {
+    "in place": {"in_place": True},
+    "in another folder": {"place": "copy"},
+    "linked": {"place": "link"},
+    "in place, float16": {"in_place": True, "dtype": "float16"},
+    "in another folder, bfloat16": {"place": "copy", "dtype": "bfloat16"},
+}
+
+
+def places(layers: int, where: str | None) -> None:
+    """Every way to place the same weights; nothing is run, as with a model that does not fit."""
+    with tempfile.TemporaryDirectory(prefix="fairlead-weights-", dir=where) as made:
+        folder, out = Path(made) / "checkpoint", Path(made) / "out"
+        folder.mkdir()
+        total = write(folder, "Llama", REAL | {"num_hidden_layers": layers}, "float32", random=True)
+        before = {path.name: path.stat().st_mtime_ns for path in folder.iterdir()}
+        for name, options in PLACES.items():
+            given = options | {"verify": False} | ({} if "in_place" in options else {"folder": str(out)})
+            row = process(["--one", str(folder), json.dumps(given)])
+            print(
+                f"{total / 1e9:5.1f} GB  {name:28} {row['seconds']:6.1f} s  {row['peak'] - row['before']:4} MB above "
+                f"{row['before']} MB of imports ({row['peak'] - row['bare']} above torch and Transformers)  "
+                f"{row['notes']}",
+                flush=True,
+            )
+            shutil.rmtree(out, ignore_errors=True)
+            for path in folder.iterdir():
+                if path.name not in before:
+                    path.unlink()
+        assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before, "nobody writes there"
 
 
 def add_tokenizer(folder: Path) -> None:
@@ -224,8 +268,8 @@ def figures(row: dict[str, Any]) -> str:
     return f"{row['seconds']:6.1f} s  {above}, {row['written'] / 1e6:8.2f} MB written"
 
 
-def process(words: list[str], seconds: float | None = None) -> dict[str, Any]:
-    command = [sys.executable, __file__, *words]
+def process(words: list[str], seconds: float | None = None, python: Path | None = None) -> dict[str, Any]:
+    command = [str(python or sys.executable), __file__, *words]
     run = subprocess.run(command, capture_output=True, text=True, check=False, timeout=seconds)
     if run.returncode != 0:
         said = run.stderr.strip().splitlines()
@@ -251,9 +295,13 @@ def shown(name: str, total: int, row: dict[str, Any], more: str) -> None:
     )
 
 
+MOST_SECONDS, MOST_MEGABYTES = 60, 2000  # of one export, imports included
+
+
 def published(names: list[str], where: str | None) -> None:
     import onnx
 
+    beyond = []
     for name in names or PUBLISHED:
         with tempfile.TemporaryDirectory(prefix="fairlead-weights-", dir=where) as made:
             folder = Path(made) / name
@@ -262,6 +310,10 @@ def published(names: list[str], where: str | None) -> None:
             row = measured(folder)
             onnx.checker.check_model(str(folder / "model.onnx"))
             shown(name, total, row, "passes onnx.checker")
+            if row["seconds"] + row["imports"] > MOST_SECONDS or row["peak"] > MOST_MEGABYTES:
+                beyond.append(name)
+    if beyond:
+        raise SystemExit(f"more than {MOST_SECONDS} s or {MOST_MEGABYTES} MB: {', '.join(beyond)}")
 
 
 def real(where: str | None) -> None:
@@ -323,18 +375,21 @@ def main() -> None:
     parser.add_argument("names", nargs="*", choices=[[], *PUBLISHED])
     parser.add_argument("--real", action="store_true", help="12 GB of weights are written; they go again")
     parser.add_argument("--peers", nargs="+", type=int, metavar="LAYERS", help="beside other exporters")
+    parser.add_argument("--places", type=int, metavar="LAYERS", help="in place, copied, linked, converted")
     parser.add_argument("--in", dest="where", default=None, metavar="FOLDER", help="where checkpoints are made")
-    parser.add_argument("--one", help=argparse.SUPPRESS)
+    parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
     parser.add_argument("--peer", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     if given.one:
-        export_one(given.one)
+        export_one(given.one[0], *map(json.loads, given.one[1:]))
     elif given.peer:
         peer(*given.peer)
     elif given.peers:
         beside(given.peers, given.where)
+    elif given.places:
+        places(given.places, given.where)
     elif given.step:
         step(*given.step)
     elif given.real:

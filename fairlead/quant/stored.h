@@ -12,9 +12,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "fairlead/base/dtype.h"
+#include "fairlead/weights/decoded.h"
 
 namespace fairlead::quant {
 
@@ -60,6 +62,20 @@ struct StoredMatrix {
   std::int64_t group = 0;  // columns that share a scale
   StoredScales scales = {};
   std::span<const std::byte> zeros = {};
+};
+
+// The floats of a matrix, read a few rows at a time.
+class DecodedMatrix : public DecodedTensor {
+ public:
+  explicit DecodedMatrix(StoredMatrix matrix) : matrix_(std::move(matrix)) {}
+  [[nodiscard]] std::int64_t count() const override { return matrix_.rows * matrix_.columns; }
+  void decode(std::int64_t first, std::span<float> out) const override;
+  [[nodiscard]] std::vector<std::span<const std::byte>> sources() const override {
+    return {matrix_.data, matrix_.scales.data, matrix_.zeros};
+  }
+
+ private:
+  StoredMatrix matrix_;
 };
 
 // A tensor of a GGUF file. Throws Error(kInvalidInput) for a type that cannot be kept without loss,

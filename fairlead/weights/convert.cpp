@@ -86,11 +86,64 @@ bool side_by_side(const StoredPart& part) {
   return true;
 }
 
+// Elements of a part that is decoded, in their order. Where it is a matrix that was turned, its rows
+// are decoded as they are stored, in runs.
+void gather_decoded(const StoredPart& part, std::int64_t from, std::span<float> out) {
+  const std::size_t rank = part.dims.size();
+  const std::int64_t first = part.offset / static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t wide = rank > 0 ? part.dims[rank - 1] : 1;
+  const std::int64_t step = rank > 0 ? part.strides[rank - 1] : 1;
+  const bool turned = rank > 1 && step != 1 && part.strides[rank - 2] == 1;
+  const auto count = static_cast<std::int64_t>(out.size());
+  const auto into = [&](std::int64_t begin, std::int64_t size) {
+    return out.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
+  };
+  std::vector<float> run;
+  for (std::int64_t done = 0; done < count;) {
+    const std::int64_t row = (from + done) / wide, column = (from + done) % wide;
+    std::int64_t place = first, rest = row;
+    for (std::size_t k = rank; k-- > 1;) {
+      place += rest % part.dims[k - 1] * part.strides[k - 1];
+      rest /= part.dims[k - 1];
+    }
+    if (turned && column == 0 && count - done >= wide) {
+      const std::int64_t high = part.dims[rank - 2];
+      const std::int64_t rows = std::min(high - row % high, (count - done) / wide);
+      run.resize(static_cast<std::size_t>(rows));
+      for (std::int64_t c = 0; c < wide; ++c) {
+        part.decoded->decode(place + c * step, run);
+        float* to = out.data() + done + c;
+        for (const float value : run) {
+          *to = value;
+          to += wide;
+        }
+      }
+      done += rows * wide;
+      continue;
+    }
+    const std::int64_t some = std::min(wide - column, count - done);
+    if (step == 1) {
+      part.decoded->decode(place + column, into(done, some));
+    } else {
+      for (std::int64_t c = 0; c < some; ++c) {
+        part.decoded->decode(place + (column + c) * step, into(done + c, 1));
+      }
+    }
+    done += some;
+  }
+}
+
 // Elements `from` ... `from + count` of the part, side by side.
 void gather(const WeightFolder& folder, const StoredPart& part, bool whole, std::int64_t from,
             std::int64_t count, Bytes& into) {
   const auto size = static_cast<std::int64_t>(dtype_size(part.dtype));
   into.resize(static_cast<std::size_t>(count * size));
+  if (part.decoded != nullptr) {
+    std::vector<float> found(static_cast<std::size_t>(count));
+    gather_decoded(part, from, found);
+    std::memcpy(into.data(), found.data(), into.size());
+    return;
+  }
   const WeightFile& file = folder.file(part.file);
   if (whole) return file.read(part.offset + from * size, into);
   std::vector<std::int64_t> at(part.dims.size());
@@ -122,10 +175,11 @@ void check_part(const WeightFolder& folder, const StoredPart& part) {
     last += (part.dims[k] - 1) * part.strides[k];
   }
   const auto size = static_cast<std::int64_t>(dtype_size(part.dtype));
-  FAIRLEAD_CHECK(
-      part.offset >= 0 && part.offset + (last + 1) * size <=
-                              static_cast<std::int64_t>(folder.file(part.file).bytes().size()),
-      "a part beyond the end of its file");
+  const std::int64_t end = part.decoded != nullptr
+                               ? part.decoded->count() * size
+                               : static_cast<std::int64_t>(folder.file(part.file).bytes().size());
+  FAIRLEAD_CHECK(part.offset >= 0 && part.offset + (last + 1) * size <= end,
+                 "a part beyond the end of its file");
 }
 
 }  // namespace
@@ -196,11 +250,20 @@ void ConvertedFile::convert(const StoredPart& part, Dtype dtype, ContentHash& ha
       hash.update(made[k]);
       file_.write(made[k]);
     }
-    if (!whole) {
+    if (part.decoded != nullptr) {
+      for (const std::span<const std::byte> each : part.decoded->sources()) folder_.forget(each);
+    } else if (!whole) {
       folder_.file(part.file).forget(
           0, static_cast<std::int64_t>(folder_.file(part.file).bytes().size()));
     }
   }
+}
+
+std::vector<std::byte> read_part(const WeightFolder& folder, const StoredPart& part) {
+  check_part(folder, part);
+  Bytes read;
+  gather(folder, part, side_by_side(part), 0, elements(part), read);
+  return read;
 }
 
 std::string ConvertedFile::close() {

@@ -40,4 +40,7 @@ class ConvertedFile {
   unsigned threads_;
 };
 
+// The elements of a part, side by side.
+[[nodiscard]] std::vector<std::byte> read_part(const WeightFolder& folder, const StoredPart& part);
+
 }  // namespace fairlead

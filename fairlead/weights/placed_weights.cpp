@@ -38,7 +38,8 @@ PlacedWeights::Place PlacedWeights::add(const StoredBlocks& given, Dtype dtype) 
   for (std::size_t k = 0; k < blocks->count(); ++k) {
     parts.push_back(blocks->part(*folder_, k));
     const auto size = static_cast<std::int64_t>(dtype_size(dtype));
-    if (parts.back().dtype != dtype || !blocks->is_dense(k) || parts.back().offset % size != 0) {
+    if (parts.back().decoded != nullptr || parts.back().dtype != dtype || !blocks->is_dense(k) ||
+        parts.back().offset % size != 0) {
       return other;
     }
     all += bytes_of(parts.back());

@@ -117,7 +117,8 @@ StoredPart StoredBlocks::part(const WeightFolder& folder, std::size_t block) con
           tensor.stored.begin + heads_[block].first * static_cast<std::int64_t>(dtype_size(dtype)),
           dtype,
           {sizes, sizes + rank()},
-          {sizes + rank(), sizes + 2 * rank()}};
+          {sizes + rank(), sizes + 2 * rank()},
+          tensor.decoded.get()};
 }
 
 bool StoredBlocks::is_dense(std::size_t block) const {

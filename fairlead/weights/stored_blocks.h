@@ -13,13 +13,14 @@
 namespace fairlead {
 
 // Elements of a checkpoint's file: element (i, j) lies at `offset` + (i*strides[0] + j*strides[1]) *
-// its size.
+// its size. Of a tensor that is decoded, offsets count in it as if it were there as float32.
 struct StoredPart {
   std::size_t file = 0;
   std::int64_t offset = 0;
   Dtype dtype = Dtype::kFloat32;
   std::vector<std::int64_t> dims;
-  std::vector<std::int64_t> strides;  // in elements
+  std::vector<std::int64_t> strides;       // in elements
+  const DecodedTensor* decoded = nullptr;  // instead of a file
 };
 
 // Rectangles that do not overlap and fill the tensor. A checkpoint has tens of thousands: their

@@ -9,7 +9,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <iterator>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -251,6 +253,42 @@ WeightFolder::WeightFolder(const std::string& folder, const std::string& file) :
       fail("'" + tensor + "' in '" + in_folder(names_[file]) + "', as the index says", "none");
     }
   }
+}
+
+std::size_t WeightFolder::add_decoded(std::string name, std::vector<std::int64_t> dims,
+                                      std::shared_ptr<const DecodedTensor> decoded) {
+  const std::int64_t count =
+      std::accumulate(dims.begin(), dims.end(), std::int64_t{1}, std::multiplies<>());
+  FAIRLEAD_CHECK(decoded != nullptr && decoded->count() == count, "other sizes than it has");
+  tensors_.push_back({{std::move(name), "F32", Dtype::kFloat32, std::move(dims), 0,
+                       count * static_cast<std::int64_t>(dtype_size(Dtype::kFloat32))},
+                      0,
+                      std::move(decoded)});
+  return tensors_.size() - 1;
+}
+
+const WeightFile* WeightFolder::file_with(std::span<const std::byte> bytes) const {
+  const std::less_equal<> in_order;
+  for (const auto& file : files_) {
+    const std::span<const std::byte> all = file->bytes();
+    if (in_order(all.data(), bytes.data()) &&
+        in_order(bytes.data() + bytes.size(), all.data() + all.size())) {
+      return file.get();
+    }
+  }
+  return nullptr;
+}
+
+std::span<const std::byte> WeightFolder::kept(std::span<const std::byte> bytes) {
+  if (bytes.empty() || file_with(bytes) != nullptr) return bytes;
+  copied_.emplace_back(bytes.begin(), bytes.end());
+  return copied_.back();
+}
+
+void WeightFolder::forget(std::span<const std::byte> bytes) const {
+  const WeightFile* const file = file_with(bytes);
+  if (file == nullptr) return;
+  file->forget(bytes.data() - file->bytes().data(), static_cast<std::int64_t>(bytes.size()));
 }
 
 void WeightFolder::check_unchanged() const {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fairlead/files/mapping_guard.h"
+#include "fairlead/weights/decoded.h"
 #include "fairlead/weights/safetensors.h"
 
 namespace fairlead {
@@ -53,7 +54,8 @@ class WeightFolder {
  public:
   struct Tensor {
     StoredTensor stored;
-    std::size_t file = 0;  // of files()
+    std::size_t file = 0;                                    // of files()
+    std::shared_ptr<const DecodedTensor> decoded = nullptr;  // instead of bytes in a file
   };
 
   // Reads model.safetensors.index.json, or model.safetensors, and the headers; with `file` that one
@@ -74,11 +76,23 @@ class WeightFolder {
   }
   void check_unchanged() const;
 
+  // One more tensor, of float32, that is computed of others; its number.
+  std::size_t add_decoded(std::string name, std::vector<std::int64_t> dims,
+                          std::shared_ptr<const DecodedTensor> decoded);
+  // These bytes, for as long as the folder is there: in a file of it, or copied.
+  [[nodiscard]] std::span<const std::byte> kept(std::span<const std::byte> bytes);
+  // What was read of them need not stay in memory.
+  void forget(std::span<const std::byte> bytes) const;
+
  private:
+  // The file in which these bytes are mapped; none where they are elsewhere.
+  [[nodiscard]] const WeightFile* file_with(std::span<const std::byte> bytes) const;
+
   std::string folder_;
   std::vector<std::string> names_;  // of the files in the folder
   std::vector<std::unique_ptr<WeightFile>> files_;
   std::vector<Tensor> tensors_;
+  std::vector<std::vector<std::byte>> copied_;
 };
 
 }  // namespace fairlead

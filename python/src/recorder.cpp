@@ -390,7 +390,7 @@ RunValue Recorder::value_of(PyObject* tensor) {
     if (!strides.is_valid()) throw nb::python_error();
     for (nb::handle s : strides) constant.strides.push_back(nb::cast<std::int64_t>(s));
   } else {
-    const nb::object copy = snapshot_(nb::handle(tensor));
+    const nb::object copy = snapshot_(nb::handle(tensor), true);
     constant.data = reinterpret_cast<const std::byte*>(nb::cast<std::int64_t>(copy[1]));
     run_objects_.push_back(copy);
     run_objects_.push_back(nb::borrow(tensor));  // its id must not be reused within the run
@@ -628,7 +628,7 @@ void Recorder::push_result_tensor(PyObject* tensor, const OpDef& def, bool taint
     if (bytes <= kMostKeptBytes) {
       // A copy: another reference to a fresh tensor would make PyTorch detach it, which is an
       // operator.
-      const nb::object copy = snapshot_(nb::handle(tensor));
+      const nb::object copy = snapshot_(nb::handle(tensor), false);
       RunConstant kept;
       kept.value = v;
       kept.data = reinterpret_cast<const std::byte*>(nb::cast<std::int64_t>(copy[1]));

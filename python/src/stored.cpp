@@ -5,11 +5,15 @@
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
+#include <memory>
 #include <optional>
+#include <utility>
 
+#include "fairlead/base/error.h"
 #include "fairlead/files/mapped_file.h"
 #include "fairlead/quant/gguf_header.h"
 #include "fairlead/quant/keep.h"
+#include "fairlead/weights/weight_folder.h"
 
 namespace nb = nanobind;
 
@@ -50,21 +54,51 @@ Matrix of_groups(const std::string& name, const std::string& format, std::int64_
   return made;
 }
 
-nb::object values(const Matrix& m) {
-  const auto count = static_cast<std::size_t>(m.matrix.rows * m.matrix.columns);
+nb::object values(const DecodedTensor& tensor, std::int64_t rows, std::int64_t columns) {
+  const auto count = static_cast<std::size_t>(rows * columns);
   auto* data = new float[count];
   const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<float*>(p); });
   {
     nb::gil_scoped_release release;
-    quant::StoredRow row(m.matrix);
-    for (std::int64_t r = 0; r < m.matrix.rows; ++r) {
-      m.matrix.format->take(m.matrix, r, row);
-      row.values(m.matrix, data + r * m.matrix.columns);
-    }
+    tensor.decode(0, {data, count});
   }
   return nb::cast(nb::ndarray<nb::numpy, float>(
-      data, {static_cast<std::size_t>(m.matrix.rows), static_cast<std::size_t>(m.matrix.columns)},
-      owner));
+      data, {static_cast<std::size_t>(rows), static_cast<std::size_t>(columns)}, owner));
+}
+
+struct Codes {
+  CodeBlocks blocks;
+  std::vector<Bytes> held = {};
+};
+
+Codes codes_of(const Bytes& codes, const std::vector<float>& table, std::int64_t rows,
+               std::int64_t columns, const Bytes& scales, const std::string& scale_dtype,
+               std::int64_t block_rows, std::int64_t block_columns) {
+  const std::optional<Dtype> dtype = parse_dtype(scale_dtype);
+  FAIRLEAD_CHECK(dtype, "a dtype that is not in the table: " + scale_dtype);
+  CodeBlocks blocks{bytes_of(codes), table.size() == 16 ? 4 : 8, table,      rows,
+                    columns,         {bytes_of(scales), *dtype}, block_rows, block_columns};
+  const TableTensor checked(blocks);
+  return {std::move(blocks), {codes, scales}};
+}
+
+// What they read stays there with the folder, and not with objects of Python's, which hold the
+// folder.
+std::size_t add_matrix(WeightFolder& folder, const std::string& name,
+                       const std::vector<std::int64_t>& dims, const Matrix& given) {
+  quant::StoredMatrix matrix = given.matrix;
+  for (auto* const bytes : {&matrix.data, &matrix.scales.data, &matrix.zeros}) {
+    *bytes = folder.kept(*bytes);
+  }
+  return folder.add_decoded(name, dims, std::make_shared<quant::DecodedMatrix>(std::move(matrix)));
+}
+
+std::size_t add_codes(WeightFolder& folder, const std::string& name,
+                      const std::vector<std::int64_t>& dims, const Codes& given) {
+  CodeBlocks blocks = given.blocks;
+  blocks.codes = folder.kept(blocks.codes);
+  blocks.scales.data = folder.kept(blocks.scales.data);
+  return folder.add_decoded(name, dims, std::make_shared<TableTensor>(std::move(blocks)));
 }
 
 }  // namespace
@@ -75,7 +109,28 @@ void init_stored(nb::module_& m) {
       .def_static("of_groups", &of_groups, "name"_a, "format"_a, "rows"_a, "columns"_a, "group"_a,
                   "integers"_a, "scales"_a, "scale_dtype"_a, "zeros"_a.none())
       .def_prop_ro("name", [](const Matrix& s) { return s.matrix.name; })
-      .def("values", &values, "The floats that it stands for.");
+      .def_prop_ro("rows", [](const Matrix& s) { return s.matrix.rows; })
+      .def_prop_ro("columns", [](const Matrix& s) { return s.matrix.columns; })
+      .def(
+          "values",
+          [](const Matrix& s) {
+            return values(quant::DecodedMatrix(s.matrix), s.matrix.rows, s.matrix.columns);
+          },
+          "The floats that it stands for.");
+  nb::class_<Codes>(m, "StoredCodes",
+                    "Codes of 4 or 8 bits that stand for numbers of a table, times scales.")
+      .def_static("of", &codes_of, "codes"_a, "table"_a, "rows"_a, "columns"_a, "scales"_a,
+                  "scale_dtype"_a, "block_rows"_a, "block_columns"_a,
+                  "Scales of uint8 are exponents of two, above -127.")
+      .def(
+          "values",
+          [](const Codes& s) {
+            return values(TableTensor(s.blocks), s.blocks.rows, s.blocks.columns);
+          },
+          "The floats that they stand for.");
+  m.def("add_decoded", &add_matrix, "folder"_a, "name"_a, "dims"_a, "tensor"_a,
+        "One more tensor of a folder, that is computed when it is read; its number.");
+  m.def("add_decoded", &add_codes, "folder"_a, "name"_a, "dims"_a, "tensor"_a);
   nb::class_<quant::StoredRows>(m, "StoredRows",
                                 "Rows of a quantised checkpoint, found by what they stand for.")
       .def(

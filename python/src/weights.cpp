@@ -70,12 +70,14 @@ std::size_t axis_of(std::int64_t axis, std::size_t rank) {
   return static_cast<std::size_t>(axis);
 }
 
-// (name of the tensor, file, its first byte, dtype, start, sizes, strides): elements of a block.
+// (start, sizes, dtype, bytes): the elements of a block, read.
 nb::tuple block_of(const StoredBlocks& blocks, const WeightFolder& folder, std::size_t number) {
   const StoredPart part = blocks.part(folder, number);
-  const std::string& name = folder.tensors().at(blocks.tensor(number)).stored.name;
-  return nb::make_tuple(name, part.file, part.offset, std::string(dtype_name(part.dtype)),
-                        blocks.start(number), part.dims, part.strides);
+  auto* const read = new std::vector<std::byte>(read_part(folder, part));
+  const nb::capsule owner(read,
+                          [](void* p) noexcept { delete static_cast<std::vector<std::byte>*>(p); });
+  return nb::make_tuple(blocks.start(number), part.dims, std::string(dtype_name(part.dtype)),
+                        array_of(*read, owner));
 }
 
 StoredBlocks joined(const nb::sequence& tensors, std::int64_t axis) {
@@ -253,10 +255,16 @@ void init_weights(nb::module_& m) {
       "A tensor that consists of parts of a checkpoint's, none of which is read.")
       .def_prop_ro("dims", &StoredBlocks::dims)
       .def_prop_ro("count", &StoredBlocks::count, "Of its parts.")
+      .def(
+          "name",
+          [](const StoredBlocks& s, const WeightFolder& folder, std::size_t number) {
+            return folder.tensors().at(s.tensor(number)).stored.name;
+          },
+          "folder"_a, "number"_a, "The tensor that a part is of.")
       .def("block", &block_of, "folder"_a, "number"_a,
-           "(tensor, file, first byte, dtype, start, sizes, strides) of a part.",
-           nb::sig("def block(self, folder: WeightFolder, number: int) -> tuple[str, int, int, "
-                   "str, list[int], list[int], list[int]]"))
+           "(start, sizes, dtype, bytes) of a part, which is read.",
+           nb::sig("def block(self, folder: WeightFolder, number: int) -> tuple[list[int], "
+                   "list[int], str, typing.Any]"))
       .def(
           "cut",
           [](const StoredBlocks& s, std::int64_t axis, std::int64_t low, std::int64_t high) {

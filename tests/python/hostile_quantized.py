@@ -50,6 +50,8 @@ PARTS = {
     "AWQ": ("qweight", "qzeros", "scales"),
     "compressed-tensors 4 bits": ("weight_packed", "weight_scale", "weight_zero_point", "weight_shape"),
     "compressed-tensors int8": ("weight", "weight_scale"),
+    "fp8 in blocks": ("weight", "weight_scale_inv"),
+    "compressed-tensors fp8": ("weight", "weight_scale"),
 }
 CHANGES: dict[str, Callable[[torch.Tensor], torch.Tensor | None]] = {
     "none": lambda t: None,
@@ -64,10 +66,8 @@ CHANGES: dict[str, Callable[[torch.Tensor], torch.Tensor | None]] = {
     "bytes": lambda t: t.to(torch.int8),
     "true and false": lambda t: t.bool(),
     "complex": lambda t: t.to(torch.complex64),
-    "negative": lambda t: -t.abs() - 1,
-    "large": lambda t: torch.full_like(
-        t, 127 if t.dtype == torch.int8 else 2**31 - 1 if not t.is_floating_point() else 6e4
-    ),
+    "negative": lambda t: (-t.float().abs() - 1).to(t.dtype) if t.itemsize == 1 else -t.abs() - 1,
+    "large": lambda t: torch.full_like(t, 127 if t.itemsize == 1 else 2**31 - 1 if not t.is_floating_point() else 6e4),
     "no number": lambda t: torch.full_like(t, float("nan")) if t.is_floating_point() else torch.zeros_like(t),
 }
 
@@ -96,6 +96,10 @@ for method in ("GPTQ 4 bits", "AWQ"):
         for words, value in BAD.items():
             row(f"quantised: {method}: {name} is {words}", with_settings, method,
                 lambda settings, name=name, value=value: settings.update({name: value}))  # fmt: skip
+for words, value in (BAD | {"sizes of 0": [0, 0], "sizes below 0": [-1, 128], "three sizes": [1, 2, 3]}).items():
+    for name in ("weight_block_size", "quant_method", "modules_to_not_convert", "activation_scheme"):
+        row(f"quantised: fp8 in blocks: {name} is {words}", with_settings, "fp8 in blocks",
+            lambda settings, name=name, value=value: settings.update({name: value}))  # fmt: skip
 TENSORS = "compressed-tensors 4 bits"
 for words, value in BAD.items():
     for name in ("format", "config_groups", "ignore", "quantization_status", "kv_cache_scheme"):

@@ -1,4 +1,4 @@
-"""Folders with weights of GPTQ, AWQ and compressed-tensors, written here from the published layouts."""
+"""Folders with weights of GPTQ, AWQ, compressed-tensors, fp8 and mxfp4, written here from the published layouts."""
 
 import json
 
@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file, save_file
 from transformers import LlamaConfig, LlamaForCausalLM
+from transformers.integrations.mxfp4 import convert_moe_packed_tensors
 
 
 def words(integers, axis, bits=4, order=range(32)):
@@ -72,9 +73,76 @@ METHODS = {
 }
 
 
+# ---- floats of 8 and 4 bits ------------------------------------------------------------------------------------
+
+
+def blocks8(shape, draw, high, wide, dtype=torch.float8_e4m3fn, scale_dtype=torch.float32):
+    """Codes, scales of blocks of high by wide, the last ones smaller, and what they stand for."""
+    codes = torch.from_numpy(draw.normal(0, 60, shape).astype(np.float32)).to(dtype)
+    grid = (-(-shape[0] // high), -(-shape[1] // wide))
+    scales = torch.from_numpy(draw.uniform(0.5, 1.5, grid).astype(np.float32) * 0.001).to(scale_dtype)
+    spread = scales.float().repeat_interleave(high, 0).repeat_interleave(wide, 1)[: shape[0], : shape[1]]
+    return codes, scales, (codes.float() * spread).numpy()
+
+
+def fp8(shape, draw):
+    codes, scales, w = blocks8(shape, draw, 24, 40)
+    return {"weight": codes, "weight_scale_inv": scales}, w
+
+
+def fp8_whole(shape, draw):
+    codes, scales, w = blocks8(shape, draw, *shape, dtype=torch.float8_e5m2)
+    return {"weight": codes, "weight_scale_inv": scales.reshape(()), "activation_scale": torch.tensor(1.0)}, w
+
+
+def fp8_rows(shape, draw):
+    codes, scales, w = blocks8(shape, draw, 1, shape[1], scale_dtype=torch.bfloat16)
+    return {"weight": codes, "weight_scale": scales}, w
+
+
+def fp8_of_modelopt(shape, draw):
+    codes, scales, w = blocks8(shape, draw, *shape)
+    return {"weight": codes, "weight_scale": scales.reshape(()), "input_scale": torch.tensor(1.0)}, w
+
+
+FLOAT8 = {
+    "modelopt fp8": (fp8_of_modelopt, {"quant_method": "modelopt", "quant_algo": "FP8"}),
+    "fp8 in blocks": (fp8, {"quant_method": "fp8", "weight_block_size": [24, 40]}),
+    "fp8": (fp8_whole, {"quant_method": "fp8", "weight_block_size": None}),
+    "fp8 by row": (fp8_rows, {"quant_method": "fbgemm_fp8"}),
+    "compressed-tensors fp8": (
+        fp8_rows,
+        of_tensors("float-quantized", 8, None) | {"config_groups": {"group_0": {"weights": {
+            "num_bits": 8, "type": "float", "strategy": "channel"}}}},
+    ),
+}  # fmt: skip
+
+
+def mxfp4(at, model):
+    """The experts of a model in 4 bits, the rest as bfloat16; what the experts stand for."""
+    checkpoints.saved(model, at)
+    draw, floats, held = torch.Generator().manual_seed(0), {}, {}
+    for key, weight in load_file(at / "model.safetensors").items():
+        if not key.endswith(("gate_up_proj", "down_proj")):
+            held[key] = weight.to(torch.bfloat16)
+            continue
+        experts, columns, rows = weight.shape
+        codes = torch.randint(0, 256, (experts, rows, columns // 32, 16), dtype=torch.uint8, generator=draw)
+        scales = torch.randint(118, 123, (experts, rows, columns // 32), dtype=torch.uint8, generator=draw)
+        held |= {f"{key}_blocks": codes, f"{key}_scales": scales}
+        floats[key] = convert_moe_packed_tensors(codes, scales).float()
+    save_file(held, at / "model.safetensors")
+    config = json.loads((at / "config.json").read_text())
+    (at / "config.json").write_text(json.dumps(config | {
+        "dtype": "bfloat16",
+        "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": ["lm_head"]},
+    }))  # fmt: skip
+    return floats
+
+
 def folder_of(at, name, without=None, **changed):
     """A tiny Llama with its linear layers stored so, and these as floats."""
-    make, settings = METHODS[name]
+    make, settings = (METHODS | FLOAT8)[name]
     config = LlamaConfig(
         vocab_size=128, hidden_size=64, intermediate_size=128, num_hidden_layers=1, num_attention_heads=4,
         num_key_value_heads=2, bos_token_id=1, eos_token_id=2, pad_token_id=0,

@@ -300,3 +300,64 @@ def test_nothing_keeps_a_model_that_was_exported(tmp_path: Path) -> None:
     del model
     gc.collect()
     assert gone() is None
+
+
+# ---- constants that are made beside tensors without data -----------------------------------------------------
+
+
+class Picks(torch.nn.Module):
+    """Of the rows that its weights make, as `how` says."""
+
+    def __init__(self, how: Callable[[torch.Tensor], torch.Tensor]):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.rand(64, 48, generator=torch.Generator().manual_seed(0)))
+        self.how = how
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.how((x @ self.weight.T).view(x.shape[0], 8, 8))
+
+
+def written(y: torch.Tensor) -> torch.Tensor:
+    y[:, [1, 2]] = 0.5
+    return y
+
+
+PICKS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "a list": lambda y: y[..., :-2, :] + y[..., [-2], :],
+    "two lists": lambda y: y[:, [1, 2], [3, 4]],
+    "lists in a list": lambda y: y[:, [[1, 2], [3, 4]]],
+    "truths": lambda y: y[:, [True, False] * 4],
+    "a tuple": lambda y: y[:, (1, 2)],
+    "a range": lambda y: y[:, range(3)],  # type: ignore[index]
+    "sizes": lambda y: y[:, [0, y.shape[1] - 1]],
+    "written": written,
+    "new_tensor": lambda y: y * y.new_tensor([1.0, 2, 3, 4, 5, 6, 7, 8]),
+}
+
+
+@pytest.mark.parametrize("how", PICKS)
+def test_numbers_that_the_code_names_are_not_lost(tmp_path: Path, how: str) -> None:
+    model = Picks(PICKS[how]).eval()
+    save_file(model.state_dict(), tmp_path / "w.safetensors")
+    with torch.device("meta"):
+        away = Picks(PICKS[how]).eval()
+    x = torch.rand(3, 48)
+    fairlead.export(away, (x,), tmp_path / "model.onnx", checkpoint=tmp_path / "w.safetensors")
+    session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    other = torch.rand(5, 48)
+    with torch.no_grad():
+        np.testing.assert_allclose(session.run(None, {"x": other.numpy()})[0], model(other).numpy(), rtol=1e-5)
+
+
+def test_where_it_does_not_fit_a_lost_constant_is_an_error_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    save_file(Picks(PICKS["new_tensor"]).state_dict(), tmp_path / "w.safetensors")
+    with torch.device("meta"):
+        away = Picks(PICKS["new_tensor"]).eval()
+    monkeypatch.setattr(stand_ins, "free_memory", lambda: 1000)
+    with pytest.raises(
+        InvalidInput, match=r"a constant that it makes beside .* \(.*test_elsewhere.py:\d+.*more memory"
+    ):
+        fairlead.export(away, (torch.rand(3, 48),), tmp_path / "model.onnx", checkpoint=tmp_path / "w.safetensors")
+    assert not (tmp_path / "model.onnx").exists()

@@ -36,6 +36,7 @@ SIZES = {
     "vocab_size": 128, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
     "num_key_value_heads": 2, "max_position_embeddings": 256, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0,
 }  # fmt: skip
+ENDS = {name: SIZES[name] for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
 MIXED = {"num_local_experts": 4, "num_experts_per_tok": 2}
 
 
@@ -77,6 +78,9 @@ TWINS: dict[str, Callable[[], Any]] = {
     ),
     "deepseek_v3": deepseek,
     "gpt_oss": gpt_oss,
+    "falcon": lambda: T.FalconForCausalLM(  # a fused projection, taken apart by lists of numbers
+        T.FalconConfig(vocab_size=128, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, **ENDS)
+    ),
     "gpt2": lambda: T.GPT2LMHeadModel(T.GPT2Config(vocab_size=128, n_embd=32, n_layer=2, n_head=4, n_positions=256)),
 }
 
@@ -234,6 +238,22 @@ def headers(folder: Path) -> int:
 
 
 # ---- dtypes and places ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_tied_weights_that_are_stored_twice(tmp_path: Path, same: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transformers ties them where they are equal; that is looked at piece by piece, whatever their size."""
+    folder = made("llama tied", tmp_path / "twin")
+    tensors = load_file(folder / "model.safetensors")
+    tensors["lm_head.weight"] = tensors["model.embed_tokens.weight"].clone()
+    tensors["lm_head.weight"][-1, -1] += not same
+    save_file(tensors, folder / "model.safetensors", {"format": "pt"})
+    monkeypatch.setattr("fairlead.checkpoint.parts.SMALL", 0)
+    monkeypatch.setattr("fairlead.checkpoint.parts.PIECE", 100)
+    fairlead.export_checkpoint(folder, in_place=True)
+    assert len(references(folder)) == len(tensors) - same
+    eager = T.AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    assert run_both(folder, eager, 3, 5, 4) < 1e-5
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
@@ -500,6 +520,43 @@ def test_a_checkpoint_that_changes_while_it_is_read(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"changed while it was read. Export again when nothing writes to it"):
         fairlead.export_checkpoint(folder, in_place=True, verify=False, progress=progress)
     assert sorted(os.listdir(folder)) == before
+
+
+@pytest.mark.parametrize("in_place", [True, False])
+def test_streaming_that_is_interrupted_leaves_no_half_file(tmp_path: Path, in_place: bool) -> None:
+    folder = made("llama tied", tmp_path / "twin")
+    before = hashes(folder)
+
+    def progress(what: str) -> None:
+        if what.startswith("converting weights"):
+            raise KeyboardInterrupt
+
+    places = {"in_place": True} if in_place else {"folder": tmp_path / "out", "place": "copy"}
+    with pytest.raises(KeyboardInterrupt):
+        fairlead.export_checkpoint(folder, dtype="float16", verify=False, progress=progress, **places)
+    assert hashes(folder) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["twin"]
+
+
+def test_a_process_that_is_ended_while_it_streams(tmp_path: Path) -> None:
+    """By SIGTERM, and by SIGKILL, whose folder the next export removes."""
+    folder = made("llama tied", tmp_path / "twin")
+    before = hashes(folder)
+    script = (
+        "import fairlead, os, signal, sys\n"
+        "def progress(what):\n"
+        "    if what.startswith('converting weights'):\n"
+        "        os.kill(os.getpid(), getattr(signal, sys.argv[2]))\n"
+        "fairlead.export_checkpoint(sys.argv[1], in_place=True, dtype='float16', verify=False, progress=progress)\n"
+    )
+    for name in ("SIGTERM", "SIGKILL"):
+        run = subprocess.run([sys.executable, "-c", script, folder, name], capture_output=True, check=False)
+        assert run.returncode != 0
+        assert hashes(folder) == before, "no file under a final name"
+        if name == "SIGTERM":
+            assert len(list(folder.iterdir())) == len(before), "and no folder"
+    fairlead.export_checkpoint(folder, in_place=True, verify=False)
+    assert not [path for path in folder.iterdir() if path.is_dir()]
 
 
 def test_pickles_and_links_and_files_of_others_are_refused(tmp_path: Path) -> None:

@@ -195,6 +195,39 @@ def test_layers_are_found_by_structure(tmp_path: Path, how: str) -> None:
     assert not list(tmp_path.glob("wrong*"))
 
 
+class Packed(torch.nn.Module):
+    """A layer whose weights are integers, two of them in a byte."""
+
+    def __init__(self, given: torch.nn.Linear):
+        super().__init__()
+        self.in_features, self.out_features = given.in_features, given.out_features
+        integers = (given.weight / 0.1).round().clamp(-8, 7).int() + 8
+        self.weight = torch.nn.Parameter(
+            (integers[:, ::2] + 16 * integers[:, 1::2]).to(torch.uint8).reshape(-1, 1), requires_grad=False
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        packed = self.weight.reshape(self.out_features, -1)
+        weight = torch.stack([packed & 15, packed >> 4], -1).reshape(self.out_features, -1).float() - 8
+        return torch.nn.functional.linear(x, weight * 0.1)
+
+
+def quantised() -> Any:
+    return torch.nn.Sequential(OwnLinear(Packed(torch.nn.Linear(8, 6)), 3)).eval()  # type: ignore[arg-type]
+
+
+def test_an_adapter_of_a_quantised_layer_is_inputs_beside_it(tmp_path: Path) -> None:
+    model, x = quantised(), torch.randn(4, 8)
+    fairlead.export(model, (x,), tmp_path / "model.onnx", lora="inputs")
+    session, options = opened(tmp_path / "model.onnx"), onnxruntime.RunOptions()
+    loaded = onnxruntime.LoraAdapter()
+    loaded.Load(str(tmp_path / "model.onnx_adapter"))
+    options.add_active_adapter(loaded)
+    (row,) = session.get_inputs()
+    with torch.no_grad():
+        assert off(session.run(None, {row.name: x.numpy()}, options)[0], np.asarray(model(x))) < 1e-5
+
+
 def merged_already() -> Any:
     model = tuned()
     model.merge_adapter()
@@ -223,6 +256,9 @@ REFUSED: dict[str, tuple[Callable[[], Any], str, str, type[Exception], str]] = {
         lambda: tuned(modules_to_save=["lm_head"]), "inputs", "model.onnx", Unsupported, "got lm_head, a module that",
     ),
     "two ranks": (uneven, "inputs", "model.onnx", InvalidInput, "of one rank, got 3 and 2 in 0"),
+    "integers": (
+        quantised, "merge", "model.onnx", Unsupported, "weights of floats to merge an adapter into, got uint8 at 0",
+    ),
     "another word": (tuned, "input", "model.onnx", InvalidInput, "Expected lora as one of None, 'inputs', 'merge'"),
     "another target": (tuned, "inputs", "model.pt2", InvalidInput, "Expected a path that ends in .onnx"),
 }  # fmt: skip
@@ -278,6 +314,114 @@ def test_a_checkpoint_with_an_adapter_in_a_folder(tmp_path: Path) -> None:
     assert off(run(session, feeds), want) < 1e-4
     with model.disable_adapter():
         assert off(eager(model, call), want) > 1e-2
+
+
+def with_past(session: Any, call: dict[str, Any], batch: int, sequence: int) -> dict[str, Any]:
+    """The call as a decoder takes it, after nothing."""
+    known = call | {"position_ids": torch.arange(sequence).expand(batch, -1).contiguous()}
+    for row in session.get_inputs():
+        if row.name.startswith("past_key_values."):
+            known[row.name] = torch.zeros(batch, row.shape[1], 0, row.shape[3])
+    return {row.name: known[row.name] for row in session.get_inputs()}
+
+
+def test_a_checkpoint_with_an_adapter_as_inputs(tmp_path: Path) -> None:
+    """One file for two adapters of different rank, both from folders; without one it is the base model."""
+    model = saved(tmp_path)
+    model.add_adapter("other", adapter(7))
+    model.save_pretrained(tmp_path / "adapters", selected_adapters=["other"])
+    made = {}
+    for name, folder in (("default", "adapter"), ("other", "adapters/other")):
+        words = ["export", f"{tmp_path}/base", f"{tmp_path}/{name}", "--adapter", f"{tmp_path}/{folder}", "--quiet"]
+        said = CliRunner().invoke(command, [*words, "--lora", "inputs"])
+        assert said.exit_code == 0, said.output
+        assert "is inputs of the file, and a file beside it" in said.output
+        made[name] = tmp_path / name / "model.onnx_adapter"
+    fairlead.export_checkpoint(tmp_path / "base", tmp_path / "out")
+    assert data_of(tmp_path / "out") == data_of(tmp_path / "default") == data_of(tmp_path / "other")
+    weights = [initializers(tmp_path / name / "model.onnx") for name in ("out", "default")]
+    assert set(weights[0].values()) <= set(weights[1].values()), "those of the base, byte for byte"
+    session, call = opened(tmp_path / "default" / "model.onnx"), inputs(3, 7)
+    feeds = with_past(session, call, 3, 7)
+    for name, file in made.items():
+        model.set_adapter(name)
+        model.eval()
+        assert off(run(session, feeds, file), eager(model, call)) < 1e-4
+    with model.disable_adapter():
+        assert off(run(session, feeds), eager(model, call)) < 1e-4
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_a_base_in_place_with_an_adapter_as_inputs(tmp_path: Path, fits: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = saved(tmp_path)
+    weights = (tmp_path / "base" / "model.safetensors").read_bytes()
+    if not fits:
+        monkeypatch.setattr("fairlead.checkpoint.in_place.free_memory", lambda: 10_000)
+    words = ["export", f"{tmp_path}/base", "--in-place", "--adapter", f"{tmp_path}/adapter", "--lora", "inputs"]
+    said = CliRunner().invoke(command, [*words, "--quiet"])
+    assert said.exit_code == 0, said.output
+    assert "referred to where they are" in said.output
+    assert (tmp_path / "base" / "model.safetensors").read_bytes() == weights
+    assert not list((tmp_path / "base").glob("*.data"))
+    session, call = opened(tmp_path / "base" / "model.onnx"), inputs(3, 7)
+    feeds = with_past(session, call, 3, 7)
+    assert off(run(session, feeds, tmp_path / "base" / "model.onnx_adapter"), eager(model, call)) < 1e-4
+    with model.disable_adapter():
+        assert off(run(session, feeds), eager(model, call)) < 1e-4
+    model.add_adapter("other", adapter(7))
+    model.save_pretrained(tmp_path / "adapters", selected_adapters=["other"])
+    made = fairlead.export_checkpoint(
+        tmp_path / "base", in_place=True, adapter=tmp_path / "adapters" / "other", lora="inputs", verify=False
+    )
+    assert "model.onnx_adapter" in made.files
+    model.set_adapter("other")
+    assert off(run(session, feeds, tmp_path / "base" / "model.onnx_adapter"), eager(model.eval(), call)) < 1e-4
+
+
+def initializers(path: Path) -> dict[str, bytes]:
+    return {t.name: onnx.numpy_helper.to_array(t).tobytes() for t in onnx.load(str(path)).graph.initializer if t.dims}
+
+
+def test_the_base_file_is_that_of_the_base_model(tmp_path: Path) -> None:
+    fairlead.export(llama(), inputs(), tmp_path / "base.onnx")
+    fairlead.export(tuned(), inputs(), tmp_path / "tuned.onnx", lora="inputs")
+    base, own = initializers(tmp_path / "base.onnx"), initializers(tmp_path / "tuned.onnx")
+    # Names say which wrappers a weight is in; the rest of an adapter's file is empty, of rank 0.
+    assert sorted(base.values()) == sorted(content for content in own.values() if content)
+
+
+def test_an_adapter_that_changes_while_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved(tmp_path)
+    kept = peft.PeftModel.from_pretrained.__func__
+
+    def slow(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        found = kept(cls, *args, **kwargs)
+        path = tmp_path / "adapter" / "adapter_model.safetensors"
+        save_file({name: tensor + 1 for name, tensor in load_file(path).items()}, path)
+        return found
+
+    monkeypatch.setattr(peft.PeftModel, "from_pretrained", classmethod(slow))
+    with pytest.raises(InvalidInput, match=r"to stay as it is, got files that changed while they were read. Export"):
+        fairlead.export_checkpoint(tmp_path / "base", tmp_path / "out", adapter=tmp_path / "adapter")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"lora": "inputs"}, "Expected the folder of an adapter with lora, got none"),
+        ({"lora": "input", "adapter": "adapter"}, "Expected lora as one of None, 'inputs', 'merge', got 'input'"),
+        ({"lora": "inputs", "adapter": "adapter", "formats": ("pt2",)}, "Expected a portable .onnx file in a flat"),
+        ({"lora": "inputs", "adapter": "adapter", "quantize": fairlead.Int4()}, "target or quantize. Leave one of"),
+    ],
+)
+def test_what_does_not_go_with_inputs(tmp_path: Path, options: dict[str, Any], words: str) -> None:
+    saved(tmp_path)
+    if "adapter" in options:
+        options = options | {"adapter": tmp_path / "adapter"}
+    with pytest.raises(InvalidInput, match=words):
+        fairlead.export_checkpoint(tmp_path / "base", tmp_path / "out", **options)
+    assert not (tmp_path / "out").exists()
 
 
 def in_folder(name: str, content: str | None) -> Callable[[Path], Any]:

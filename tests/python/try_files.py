@@ -55,7 +55,8 @@ def commands(name: str, path: Path, work: Path, every: bool) -> Iterator[list[st
     takes = {
         "pt2": ("convert",), "zip": ("convert",), "weights": ("convert",), "onnx": ("inspect", "report", "verify"),
         "folder": ("inspect", "report", "verify", "generate"), "checkpoint": ("export",), "safetensors": ("export",),
-        "gguf": ("export", "keep"), "list": ("sweep",), "quantised": ("export", "keep"), "placed": ("export", "place"),
+        "gguf": ("export", "keep"), "list": ("sweep",), "quantised": ("export", "keep", "place"),
+        "placed": ("export", "place"),
     }[kind]  # fmt: skip
     for command, lines in known.items():
         if command in takes or (every and command not in ("keep", "place") and (command != "sweep" or path.is_file())):

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from fairlead._core import Discrepancy, InvalidInput
+from fairlead._core import Discrepancy, InvalidInput, Unsupported
 from fairlead.adapters.layers import AdaptedLayer, adapted_layers
 from fairlead.base.alone import during, taken_back
 from fairlead.base.staged import staged_file
@@ -30,6 +30,7 @@ from fairlead.verify.ort_values import from_tensor
 from fairlead.verify.runtime_check import TensorValue, compare, eager
 
 WAYS = (None, "inputs", "merge")
+PLAIN = (torch.Tensor, torch.nn.Parameter)
 SUFFIX = ".onnx_adapter"
 RANK = "lora_rank"
 STANDS, BASE, CHANGED = "as it stands", "base", "changed"
@@ -115,11 +116,38 @@ def adapted(options: Options, model: Any, inputs: Any, path: Any) -> Iterator[tu
     with staged_file(check_path(beside), "export") as staging:
         change = AsInputs(model, one_adapter(layers), calls, staging.path)
         write(staging.path, change.tensors)
+        if options.placed is not None:
+            check_each(layers, options.placed, options.tolerance)
         with change.changed():
             given = [(c.args, c.kwargs | change.tensors) for c in calls]
-            change.check_same(options.tolerance, base_call(normalise(model, given)))
+            if options.placed is None:
+                change.check_same(options.tolerance, base_call(normalise(model, given)))
             yield change.options(options), given
         staging.commit_file()
+
+
+OTHER = "[export] Expected layers that compute base_layer(x) + lora_B(lora_A(x)) * scaling, got other ones: "
+
+
+def check_each(layers: list[AdaptedLayer], placed: Any, tolerance: float | None) -> None:
+    """As Change.check_same, layer by layer, where the weights of all may be more than fit into memory."""
+    generator = torch.Generator().manual_seed(0)
+    for layer in layers:
+        weights = list(layer.base.parameters())
+        placed.fill(weights)
+        down, up = layer.matrices(layer.adapters[0])
+        if layer.embedding:
+            x = torch.randint(0, down.shape[0], (2, 3), generator=generator)
+            between = torch.nn.functional.embedding(x, down)
+        else:
+            x = torch.randn(2, 3, down.shape[0], generator=generator).to(weights[0].dtype)
+            between = x.to(down.dtype) @ down
+        with torch.no_grad():
+            want, base = layer.module(x), layer.base(x)
+            row = compare([layer.name], [want], [TensorValue((base + between @ up).to(base.dtype))], tolerance)
+        placed.forget(weights)
+        if not row["ok"]:
+            raise Discrepancy(f"{OTHER}{row['output']} {row['problem']}. Export with lora=None.")
 
 
 class Change:
@@ -151,10 +179,7 @@ class Change:
         want, got = self.outputs(STANDS, self.call), self.outputs(CHANGED, call)
         row = compare([f"output {k}" for k in range(len(want))], want, [TensorValue(t) for t in got], tolerance)
         if not row["ok"]:
-            raise Discrepancy(
-                f"[export] Expected layers that compute base_layer(x) + lora_B(lora_A(x)) * scaling, got other ones: "
-                f"{row['output']} {row['problem']}. Export with lora=None."
-            )
+            raise Discrepancy(f"{OTHER}{row['output']} {row['problem']}. Export with lora=None.")
 
     def compared(self, job: Any, contract: Contract, how: str, run_options: Any, words: str) -> float:
         """The file against the model."""
@@ -319,6 +344,12 @@ class Merged(Change):
 
 def merged_weight(layer: AdaptedLayer) -> torch.nn.Parameter:
     weight = layer.base._parameters.get("weight")
+    if isinstance(weight, torch.Tensor) and not (type(weight) in PLAIN and weight.is_floating_point()):
+        raise Unsupported(
+            f"[export] Expected weights of floats to merge an adapter into, got "
+            f"{str(weight.dtype).removeprefix('torch.')} at {layer.name}, a {type(layer.base).__name__}. Load the base "
+            "model without quantisation, or export with lora='inputs'."
+        )
     delta = layer.delta()  # refuses a base layer without a weight
     total = weight.detach().to(torch.promote_types(weight.dtype, delta.dtype)) + delta
     return torch.nn.Parameter(total.to(weight.dtype), requires_grad=False)

@@ -6,13 +6,17 @@ taken to be `base_layer(x) + lora_B(lora_A(x)) * scaling`; that it is so is chec
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+import functools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
 from fairlead._core import InvalidInput, Unsupported
+from fairlead.base.alone import taken_back
+from fairlead.patches.attributes import patch_attributes
 
 # PEFT keeps the model there; names begin where the model itself begins, wrapped or not.
 WRAPPED = "base_model.model."
@@ -42,7 +46,7 @@ class AdaptedLayer:
         scale = scaling(self.module, adapter)
         if self.embedding and (of_embedding := getattr(self.base, "embed_scale", None)) is not None:
             scale *= float(of_embedding)
-        sizes = sorted(getattr(getattr(self.base, "weight", None), "shape", ()))
+        sizes = sorted(sizes_of(self.base))
         if a.dim() != 2 or b.dim() != 2 or sorted((a.shape[1], b.shape[0])) != sizes:
             raise Unsupported(
                 f"[export] Expected linear layers and embeddings with lora_A as [rank, in] and lora_B as [out, rank], "
@@ -75,6 +79,15 @@ class AdaptedLayer:
                 f"{shape}, of a {type(self.base).__name__}. {UNMERGED}"
             )
         return total
+
+
+def sizes_of(base: Any) -> tuple[int, ...]:
+    """Of the weight that it multiplies with, which a quantised layer stores otherwise."""
+    weight = getattr(base, "weight", None)
+    stored_otherwise = not (isinstance(weight, torch.Tensor) and weight.is_floating_point())
+    if stored_otherwise and hasattr(base, "in_features"):
+        return base.in_features, base.out_features
+    return tuple(getattr(weight, "shape", ()))
 
 
 def chosen(value: Any, adapter: str) -> Any:
@@ -114,6 +127,22 @@ def adapted_layers(model: torch.nn.Module) -> list[AdaptedLayer]:
             f"layer), got {type(model).__name__} {what}. {advice}."
         )
     return found
+
+
+@contextlib.contextmanager
+def without_adapters(model: torch.nn.Module) -> Iterator[None]:
+    """Its layers compute what their base layers do."""
+    patches = [(layer.module, "forward", functools.partial(of_base, layer)) for layer in adapted_layers(model)]
+    with patch_attributes(patches), taken_back():
+        yield
+
+
+def of_base(layer: AdaptedLayer, original: Any) -> Any:
+    @functools.wraps(original)
+    def forward(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        return layer.base(x, *args, **kwargs)
+
+    return forward
 
 
 def is_adapted(module: torch.nn.Module) -> bool:

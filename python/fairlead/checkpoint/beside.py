@@ -26,7 +26,7 @@ from fairlead.options import Options
 
 SUMMARY = "fairlead.json"
 # What an export makes; of a folder that has none of ours, none of these may be there.
-MADE = ("model.onnx", "generation.json", "genai_config.json", SUMMARY)
+MADE = ("model.onnx", "model.onnx_adapter", "generation.json", "genai_config.json", SUMMARY)
 PLACES = ("copy", "link")
 
 

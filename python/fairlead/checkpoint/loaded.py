@@ -15,11 +15,11 @@ from fairlead._core import FairleadError, InvalidInput
 from fairlead.base.alone import during
 from fairlead.checkpoint import tasks
 from fairlead.checkpoint.in_place import InPlace
-from fairlead.checkpoint.merged_adapter import merged
+from fairlead.checkpoint.merged_adapter import with_adapter
 from fairlead.checkpoint.sample_inputs import Samples
 from fairlead.checkpoint.sentence_embedding import SentenceEmbedding, pooling_of
 from fairlead.checkpoint.source import Checkpoint, custom_code, one_line, quiet, reading, size_of, weights
-from fairlead.checkpoint.stored import is_taken_apart, state_dict
+from fairlead.checkpoint.stored import check_method, is_taken_apart, state_dict
 from fairlead.generation.export import plan_for
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.record.light import needs_data
@@ -93,8 +93,11 @@ class Loaded:
         return {name: fitting(value) for name, value in call.items()}
 
 
-def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None, adapter: str | None = None) -> Loaded:
-    """`adapter`: the folder of one that is merged into the weights."""
+def load(
+    checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None, adapter: str | None = None,
+    merge: bool = True,
+) -> Loaded:  # fmt: skip
+    """`adapter`: the folder of one that is merged into the weights, or beside them."""
     if dtype not in WEIGHT_DTYPES:
         raise InvalidInput(f"[export] Expected --dtype as one of {', '.join(WEIGHT_DTYPES)}, got '{dtype}'.")
     found, architecture = tasks.detect(checkpoint, task)
@@ -102,24 +105,34 @@ def load(checkpoint: Checkpoint, task: str | None, dtype: str, show: Any = None,
         show(f"loading {architecture} for {found.name}")
     model = load_model(checkpoint, architecture, WEIGHT_DTYPES[dtype])
     if adapter is not None:
-        model = merged(model, adapter)
-        checkpoint.notes.append(f"the LoRA adapter in {adapter} is merged into the weights")
+        model = beside(checkpoint, model, adapter, merge)
     return Loaded(checkpoint, found, model, Samples(checkpoint, model, found), WEIGHT_DTYPES[dtype])
 
 
-def load_in_place(checkpoint: Checkpoint, task: str | None, dtype: str | None, folder: str, show: Any = None) -> Loaded:
-    """The same with weights that stay where they are; dtype None: that of the checkpoint. What has to be converted
-    goes to a file in `folder`."""
+def load_in_place(
+    checkpoint: Checkpoint, task: str | None, dtype: str | None, folder: str, show: Any = None,
+    adapter: str | None = None,
+) -> Loaded:  # fmt: skip
+    """The same with weights that stay where they are, and an adapter beside them; dtype None: that of the checkpoint.
+    What has to be converted goes to a file in `folder`."""
     found, architecture = tasks.detect(checkpoint, task)
     if show is not None:
         show(f"making {architecture} for {found.name} without its weights")
     placed = InPlace.of(checkpoint.folder)
     wanted: Any = "auto" if dtype is None else WEIGHT_DTYPES[dtype]
     with one_by_one():
-        model: Any = load_model(checkpoint, architecture, wanted, placed.state_dict())
+        model: Any = load_model(checkpoint, architecture, wanted, placed.state_dict(checkpoint))
     placed.place(model, folder, show)
+    if adapter is not None:
+        model = beside(checkpoint, model, adapter, False)
     kept = Samples(checkpoint, model, found)
     return Loaded(checkpoint, found, model, kept, model.dtype, placed)
+
+
+def beside(checkpoint: Checkpoint, model: torch.nn.Module, adapter: str, merge: bool) -> torch.nn.Module:
+    become = "merged into the weights" if merge else "inputs of the file, and a file beside it"
+    checkpoint.notes.append(f"the LoRA adapter in {adapter} is {become}")
+    return with_adapter(model, adapter, merge)
 
 
 @contextlib.contextmanager
@@ -187,13 +200,15 @@ def load_model(
     word = "dtype" if int(transformers.__version__.partition(".")[0]) >= 5 else "torch_dtype"
     arguments = checkpoint.arguments() | {"config": checkpoint.config, word: dtype, "output_loading_info": True}
     refuse_larger_than_files(checkpoint, cls)
+    check_method(checkpoint)
+    apart = is_taken_apart(checkpoint)
+    if tensors is None and apart:
+        tensors = state_dict(checkpoint)
     if tensors is not None:
         config = copy.deepcopy(checkpoint.config)
+        if apart:
+            del config.quantization_config
         arguments |= {"pretrained_model_name_or_path": None, "config": config, "state_dict": tensors}
-    elif is_taken_apart(checkpoint):
-        config = copy.deepcopy(checkpoint.config)
-        del config.quantization_config
-        arguments |= {"pretrained_model_name_or_path": None, "config": config, "state_dict": state_dict(checkpoint)}
     with reading(checkpoint, f"the weights of {architecture}"):
         model, info = cls.from_pretrained(**arguments)
         missing = sorted(info["missing_keys"])

@@ -1,4 +1,5 @@
-"""A LoRA adapter in a folder of its own, merged into the model of a checkpoint before that is exported.
+"""A LoRA adapter in a folder of its own, put into the model of a checkpoint before that is exported: merged into its
+weights, or beside them, to become inputs of the file.
 
 PEFT reads it, so every kind of LoRA that it can merge is taken. The model that the adapter's configuration names is not
 looked for: the checkpoint is the one that was given.
@@ -48,25 +49,29 @@ def check_adapter(folder: str) -> None:
         ) from None
 
 
-def merged(model: torch.nn.Module, folder: str) -> torch.nn.Module:
+def with_adapter(model: torch.nn.Module, folder: str, merge: bool) -> torch.nn.Module:
+    """The model with it: merged, or with layers that hold it beside their own weights."""
     from peft import PeftModel, get_peft_model_state_dict
     from safetensors import safe_open
 
-    before = type(model)
+    before, files = type(model), states(folder)
     try:
         with quiet():
             adapted: Any = PeftModel.from_pretrained(model, folder, local_files_only=True)
             with safe_open(os.path.join(folder, WEIGHTS), framework="pt") as file:
                 held = set(file.keys())
             wanted = set(get_peft_model_state_dict(adapted, save_embedding_layers=False))
-            found: torch.nn.Module = adapted.merge_and_unload(safe_merge=True).eval()
+            found: torch.nn.Module = adapted.merge_and_unload(safe_merge=True) if merge else adapted.get_base_model()
+            found = found.eval()
     except MemoryError:
         raise
     except Exception as error:
+        check_unchanged(folder, files)
         raise InvalidInput(
             f"[export] Expected an adapter of {before.__name__} in '{folder}', but peft raised {type(error).__name__}: "
             f"{one_line(error).rstrip('.')}. Give the checkpoint that it was trained on."
         ) from error
+    check_unchanged(folder, files)
     # PEFT warns where weights are missing or left over, and goes on with an adapter that does nothing there.
     differing = sorted(wanted - held) or sorted(name for name in held - wanted if ".lora_" in name)
     if differing or type(found) is not before:
@@ -76,3 +81,22 @@ def merged(model: torch.nn.Module, folder: str) -> torch.nn.Module:
             "that it was trained on, and all of its weights."
         )
     return found
+
+
+def states(folder: str) -> list[Any]:
+    """Which files they are, and when they were written."""
+    found = [os.stat(os.path.join(folder, name)) for name in (CONFIG, WEIGHTS)]
+    return [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns) for each in found]
+
+
+def check_unchanged(folder: str, before: list[Any]) -> None:
+    """Configuration and weights are read one after the other, and belong together."""
+    try:
+        same = states(folder) == before
+    except OSError:
+        same = False
+    if not same:
+        raise InvalidInput(
+            f"[export] Expected the adapter in '{folder}' to stay as it is, got files that changed while they were "
+            "read. Export again when nothing writes to them."
+        )

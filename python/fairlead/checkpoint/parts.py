@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,19 +17,27 @@ from torch.utils import _pytree as pytree
 
 from fairlead._core import InvalidInput, StoredBlocks, WeightFolder
 
-SMALL = 64 << 20  # bytes of a tensor that may be computed with
+SMALL = 64 << 20  # bytes of tensors that may be computed with, in all
+
+PIECE = 1 << 20  # elements that are read at a time
 
 aten = torch.ops.aten
+
+
+@dataclass
+class Files:
+    folder: WeightFolder
+    computed: int = 0  # bytes of its tensors that were computed with
 
 
 class Stored(torch.Tensor):
     """A tensor of these blocks."""
 
     blocks: StoredBlocks
-    files: WeightFolder
+    files: Files
 
     @staticmethod
-    def __new__(cls, blocks: StoredBlocks, dtype: torch.dtype, files: WeightFolder) -> Stored:
+    def __new__(cls, blocks: StoredBlocks, dtype: torch.dtype, files: Files) -> Stored:
         made: Any = torch.Tensor._make_wrapper_subclass(
             cls, tuple(blocks.dims), dtype=dtype, device=torch.device("cpu"), requires_grad=False
         )
@@ -40,32 +49,31 @@ class Stored(torch.Tensor):
         super().__init__()
 
     def __repr__(self, **_: Any) -> str:  # type: ignore[override]
-        names = {self.blocks.block(self.files, k)[0] for k in range(self.blocks.count)}
+        names = {self.blocks.name(self.files.folder, k) for k in range(self.blocks.count)}
         return f"Stored({', '.join(sorted(names))}, {list(self.shape)})"
 
     def like(self, blocks: StoredBlocks) -> Stored:
         return Stored(blocks, self.dtype, self.files)
 
     def computed(self) -> torch.Tensor:
-        """With data, which is small."""
+        """With data, which is small, and stays in memory."""
         bytes_ = math.prod(self.shape) * self.dtype.itemsize
-        if bytes_ > SMALL:
+        self.files.computed += bytes_
+        if self.files.computed > SMALL:
             raise InvalidInput(
                 f"[export] Expected weights that stay as they are or are split, joined or transposed, but "
-                f"{self.blocks.block(self.files, 0)[0]} ({bytes_:,} bytes) is computed with when it is loaded. Export "
-                "without in_place."
+                f"{self.blocks.name(self.files.folder, 0)} ({bytes_:,} bytes, {self.files.computed:,} with those "
+                "before it) is computed with when it is loaded. Export without in_place."
             )
+        return self.read()
+
+    def read(self) -> torch.Tensor:
         made = torch.empty(tuple(self.shape), dtype=self.dtype)
         for k in range(self.blocks.count):
-            _, file, begin, dtype, start, sizes, strides = self.blocks.block(self.files, k)
+            start, sizes, dtype, data = self.blocks.block(self.files.folder, k)
             place = tuple(slice(at, at + size) for at, size in zip(start, sizes, strict=True))
-            made[place] = self.elements(file, begin, getattr(torch, dtype), sizes, strides).to(self.dtype)
+            made[place] = torch.from_numpy(data).view(getattr(torch, dtype)).view(sizes).to(self.dtype)
         return made
-
-    def elements(self, file: int, begin: int, dtype: torch.dtype, sizes: list[int], strides: list[int]) -> torch.Tensor:
-        last = sum((n - 1) * step for n, step in zip(sizes, strides, strict=True))
-        found = torch.from_numpy(self.files.memory(file))[begin : begin + (last + 1) * dtype.itemsize]
-        return (found if begin % dtype.itemsize == 0 else found.clone()).view(dtype).as_strided(sizes, strides)
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]  # torch declares a function there
@@ -174,12 +182,27 @@ def view(x: Stored, sizes: Sequence[int]) -> Any:
     return NotImplemented if blocks is None else x.like(blocks)
 
 
+def equal(x: Any, other: Any) -> Any:
+    """Whether two tensors have the same numbers, as it is asked of those that may be tied: a piece at a time."""
+    if not isinstance(x, Stored) or not isinstance(other, Stored):
+        return NotImplemented
+    if x.shape != other.shape or x.dtype != other.dtype:
+        return False
+    if x.dim() == 0 or x.numel() == 0:
+        return torch.equal(x.read(), other.read())
+    step = max(1, PIECE * x.shape[0] // x.numel())
+    return all(
+        torch.equal(cut(x, 0, at, at + step).read(), cut(other, 0, at, at + step).read())
+        for at in range(0, x.shape[0], step)
+    )
+
+
 RULES: dict[Any, Callable[..., Any]] = {
     aten.alias.default: same, aten.detach.default: same, aten.clone.default: same, aten.contiguous.default: same,
     aten.lift_fresh.default: same, aten._to_copy.default: cast, aten.slice.Tensor: cut, aten.select.int: select,
     aten.split.Tensor: split, aten.split_with_sizes.default: split, aten.cat.default: cat, aten.stack.default: stack,
     aten.unsqueeze.default: unsqueeze, aten.squeeze.default: squeeze, aten.squeeze.dim: squeeze,
     aten.squeeze.dims: squeeze, aten.permute.default: permute, aten.transpose.int: transpose, aten.t.default: transpose,
-    aten.view.default: view, aten._unsafe_view.default: view, aten.reshape.default: view,
+    aten.equal.default: equal, aten.view.default: view, aten._unsafe_view.default: view, aten.reshape.default: view,
     aten._reshape_alias.default: lambda x, sizes, _: view(x, sizes),
 }  # fmt: skip

@@ -5,15 +5,18 @@ GGUF files are taken apart by Transformers; folders of other methods here, by th
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
 
 from fairlead._core import FairleadError, InvalidInput, StoredMatrix, StoredRows
 from fairlead.base.errors import reworded
+from fairlead.checkpoint import codes
+from fairlead.checkpoint.codes import Quantised, packed
 from fairlead.checkpoint.source import Checkpoint, one_line, reading, weights
 
 # Types of GGUF that hold numbers as they are.
@@ -27,7 +30,7 @@ def stored_rows(checkpoint: Checkpoint) -> StoredRows:
         raise InvalidInput(
             f"[export] Expected quantised weights to keep in '{checkpoint.folder}', got floats alone. {INSTEAD}"
         )
-    found = of_gguf(checkpoint) if checkpoint.gguf_file is not None else matrices(checkpoint)
+    found = of_gguf(checkpoint) if checkpoint.gguf_file is not None else stored_matrices(checkpoint)
     return StoredRows(found, os.cpu_count() or 1)
 
 
@@ -57,39 +60,41 @@ def made(path: str, maker: Callable[..., StoredMatrix], *arguments: Any) -> Stor
 
 # ---- folders -----------------------------------------------------------------------------------------------
 
-Tensors = dict[str, torch.Tensor]
+Tensors = Mapping[str, torch.Tensor]
+
+
+def settings_of(checkpoint: Checkpoint) -> Any:
+    """What the configuration of a folder says of quantisation; None where it says nothing."""
+    settings = None if checkpoint.gguf_file is not None else checkpoint.read_json("config.json")
+    return settings.get("quantization_config") if isinstance(settings, dict) else None
 
 
 def method_of(checkpoint: Checkpoint) -> str | None:
     """The method of quantisation that the configuration of a folder names."""
-    if checkpoint.gguf_file is not None:
-        return None
-    settings = checkpoint.read_json("config.json")
-    how = settings.get("quantization_config") if isinstance(settings, dict) else None
+    how = settings_of(checkpoint)
     return str(how.get("quant_method")) if isinstance(how, dict) else None
 
 
 def is_taken_apart(checkpoint: Checkpoint) -> bool:
     """Whether its weights are made floats here, with no library of the method."""
-    return (method_of(checkpoint) or "") in METHODS
+    return method_of(checkpoint) in (*METHODS, *codes.METHODS)
 
 
-def matrices(checkpoint: Checkpoint) -> list[StoredMatrix]:
-    """Read once; `checkpoint.stored` has them with the tensors that are none of theirs."""
-    if checkpoint.stored is None:
-        checkpoint.stored = read(checkpoint)
-    found: list[StoredMatrix] = checkpoint.stored[0]
-    return found
+def check_method(checkpoint: Checkpoint) -> None:
+    """Of a method that it does not know Transformers warns, and takes the small numbers for the weights themselves."""
+    settings, method = settings_of(checkpoint), method_of(checkpoint)
+    if method is None or is_taken_apart(checkpoint) or settings.get("load_in_4bit") or settings.get("load_in_8bit"):
+        return
+    from transformers.quantizers.auto import AUTO_QUANTIZATION_CONFIG_MAPPING
+
+    if method not in AUTO_QUANTIZATION_CONFIG_MAPPING:
+        raise InvalidInput(
+            f"[export] Expected weights that are floats or quantised by a method that Transformers reads, got {method} "
+            f"in '{checkpoint.folder}'. Save the model as floats with the library that quantised it."
+        )
 
 
-def state_dict(checkpoint: Checkpoint) -> Tensors:
-    """What the model has as floats."""
-    found = matrices(checkpoint)
-    rest: Tensors = checkpoint.stored[1]
-    return rest | {f"{matrix.name}.weight": torch.from_numpy(matrix.values()) for matrix in found}
-
-
-def read(checkpoint: Checkpoint) -> tuple[list[StoredMatrix], Tensors]:
+def stored_matrices(checkpoint: Checkpoint) -> list[StoredMatrix]:
     method = method_of(checkpoint) or "nothing"
     if method not in METHODS:
         known = ", ".join(METHODS)
@@ -97,39 +102,100 @@ def read(checkpoint: Checkpoint) -> tuple[list[StoredMatrix], Tensors]:
             f"[export] Expected weights quantised by {known} or in a GGUF file, got {method} in "
             f"'{checkpoint.folder}', which cannot be kept without loss. {INSTEAD}"
         )
-    settings = checkpoint.read_json("config.json")["quantization_config"]
-    held: Tensors = {}
-    with reading(checkpoint, "quantised weights"):
-        from safetensors import safe_open
+    return matrices(checkpoint, tensors_of(checkpoint))[0]
 
-        for path in sorted(weights(checkpoint.folder)):
-            with safe_open(path, framework="pt") as file:
-                held |= {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
+
+def state_dict(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
+    """What the model has as floats."""
+    held = tensors_of(checkpoint)
+    found, used = taken_apart(checkpoint, held)
+    rest = {name: tensor for name, tensor in held.items() if name not in used}
+    return rest | {each.name: each.values() for each in found}
+
+
+def tensors_of(checkpoint: Checkpoint) -> dict[str, torch.Tensor]:
+    """All that its files hold; read once."""
+    if checkpoint.stored is None:
+        held: dict[str, torch.Tensor] = {}
+        with reading(checkpoint, "quantised weights"):
+            from safetensors import safe_open
+
+            for path in sorted(weights(checkpoint.folder)):
+                with safe_open(path, framework="pt") as file:
+                    held |= {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (it is no mapping)
+        checkpoint.stored = held
+    kept: dict[str, torch.Tensor] = checkpoint.stored
+    return kept
+
+
+def taken_apart(checkpoint: Checkpoint, held: Tensors) -> tuple[list[Quantised], set[str]]:
+    """Tensors that the model has as floats, and the names of those that they are made of. Values are not looked at."""
+    settings, method = settings_of(checkpoint), method_of(checkpoint) or ""
+    with as_stored(checkpoint, method, "quantization_config"):
+        as_codes = method in codes.METHODS and (method not in METHODS or codes.is_float(settings))
+    if not as_codes:
+        found, used = matrices(checkpoint, held)
+        refuse_left_over(checkpoint, method, held, used)
+        return [Quantised(f"{m.name}.weight", [m.rows, m.columns], m) for m in found], used
+    made, used = [], set()
+    for stem, names in codes.stems(method, held):
+        with as_stored(checkpoint, method, stem):
+            made.append(codes.quantised(method, settings, stem, *(held[name] for name in names)))
+        used |= set(names)
+    check_some(checkpoint, method, made)
+    refuse_left_over(checkpoint, method, held, used)
+    return made, used
+
+
+def refuse_left_over(checkpoint: Checkpoint, method: str, held: Tensors, used: set[str]) -> None:
+    """Small numbers without scales would be taken for the weights themselves."""
+    for name in held:
+        if name not in used and held[name].dtype in codes.SMALL:
+            raise InvalidInput(
+                f"[export] Expected scales of {name} in '{checkpoint.folder}' as {method} stores them, got "
+                f"{str(held[name].dtype).removeprefix('torch.')} without. Save it as floats: load it with "
+                "from_pretrained of Transformers, call dequantize(), then save_pretrained."
+            )
+
+
+def matrices(checkpoint: Checkpoint, held: Tensors) -> tuple[list[StoredMatrix], set[str]]:
+    settings, method = settings_of(checkpoint), method_of(checkpoint) or ""
     marks, take = METHODS[method]
     modules = sorted({name.removesuffix(mark) for name in held for mark in marks if name.endswith(mark)})
-    if not modules:
+    check_some(checkpoint, method, modules)
+    parts: dict[str, dict[str, str]] = {module: {} for module in modules}
+    for name in held:
+        module, _, last = name.rpartition(".")
+        if module in parts and last != "bias":
+            parts[module][last] = name
+    found = []
+    for module, names in parts.items():
+        with as_stored(checkpoint, method, module):
+            tensors = {last: held[name] for last, name in names.items()}
+            found.append(made(checkpoint.folder, StoredMatrix.of_groups, module, *take(settings, tensors)))
+    return found, {name for names in parts.values() for name in names.values()}
+
+
+def check_some(checkpoint: Checkpoint, method: str, found: Sequence[Any]) -> None:
+    if not found:
         raise InvalidInput(
             f"[export] Expected weights quantised by {method} in '{checkpoint.folder}', got none. Check that the files "
             "are complete."
         )
-    found = []
-    for module in modules:
-        parts = {name.rpartition(".")[2]: name for name in held if name.rpartition(".")[0] == module}
-        tensors = {last: held.pop(name) for last, name in parts.items() if last != "bias"}
-        try:
-            found.append(made(checkpoint.folder, StoredMatrix.of_groups, module, *take(settings, tensors)))
-        except FairleadError:
-            raise
-        except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError) as error:
-            raise InvalidInput(
-                f"[export] Expected {module} in '{checkpoint.folder}' as {method} stores it, got "
-                f"{type(error).__name__}: {one_line(error)}. Check that the files are complete."
-            ) from error
-    return found, held
 
 
-def packed(tensor: torch.Tensor) -> Any:
-    return tensor.contiguous().view(torch.uint8).numpy()
+@contextlib.contextmanager
+def as_stored(checkpoint: Checkpoint, method: str, what: str) -> Iterator[None]:
+    """Whatever is wrong with tensors of a module is one line."""
+    try:
+        yield
+    except FairleadError:
+        raise
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError, RuntimeError) as error:
+        raise InvalidInput(
+            f"[export] Expected {what} in '{checkpoint.folder}' as {method} stores it, got "
+            f"{type(error).__name__}: {one_line(error)}. Check that the files are complete."
+        ) from error
 
 
 def scales_of(tensor: torch.Tensor) -> tuple[Any, str]:

@@ -83,6 +83,10 @@ for command in (completion, generate, inspect, report, sweep, verify):
     help="A LoRA adapter of PEFT, which is merged into the checkpoint's weights.",
 )  # fmt: skip
 @click.option(
+    "--lora", type=click.Choice(["merge", "inputs"]), default=None,
+    help="What becomes of --adapter. inputs: of any rank, and a file for ONNX Runtime's LoraAdapter beside the model.",
+)  # fmt: skip
+@click.option(
     "--config", "config", multiple=True, metavar="KEY=VALUE", help="Argument of the class or function. Repeat it."
 )
 @click.option(

@@ -31,7 +31,7 @@ class CommandOptions:
     inputs: tuple[str, ...] = ()
     dims: tuple[str, ...] = ()
     # opset, external_data, for_runtime, quantize, weights, activations,
-    # no_verify, tolerance, allow_random, strict, layout, in_place, place, adapter
+    # no_verify, tolerance, allow_random, strict, layout, in_place, place, adapter, lora
     export: dict[str, Any] = field(default_factory=dict)
 
     def of_export(self) -> dict[str, Any]:
@@ -150,6 +150,7 @@ def of_class(source: str, output: str | None, options: CommandOptions, show: Any
     asked = (
         ("--task", options.task), ("--layout", layout if layout != "flat" else None), ("--in-place", in_place),
         ("--place", options.export.get("place")), ("--adapter", options.export.get("adapter")),
+        ("--lora", options.export.get("lora")),
     )  # fmt: skip
     for name, given in asked:
         if given is not None:
@@ -168,6 +169,7 @@ def of_class(source: str, output: str | None, options: CommandOptions, show: Any
         given.pop("in_place", None)
         given.pop("place", None)
         given.pop("adapter", None)
+        given.pop("lora", None)
         if given.pop("weights") is not None:
             raise InvalidInput(f"[export] Expected a checkpoint with --weights keep, got '{source}'. Leave it out.")
         given["fused_for"] = given.pop("target")

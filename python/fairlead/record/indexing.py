@@ -71,7 +71,28 @@ def dims_of(item: Any) -> int | None:
     return 1 if isinstance(item, (int, slice)) else None
 
 
+def with_data(session: Any, tensor: torch.Tensor, index: Any) -> Any:
+    """The index with tensors for its lists of numbers: PyTorch makes those itself, on the device of the tensor, and
+    where that has no data the numbers would be lost."""
+    if session.light is None or not tensor.is_meta:
+        return index
+    items = index if type(index) is tuple else (index,)
+    if not any(is_numbers(item) for item in items):
+        return index
+    with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():  # made below Python otherwise
+        made = [torch.tensor(item) if is_numbers(item) else item for item in items]
+    return tuple(made) if type(index) is tuple else made[0]
+
+
+def is_numbers(item: Any) -> bool:
+    """A list of plain integers or truths, or of such lists; sizes that remember are none."""
+    if type(item) not in (list, tuple) or not item:
+        return False
+    return all(type(each) in (int, bool) or is_numbers(each) for each in item)
+
+
 def getitem(session: Any, tensor: torch.Tensor, index: Any) -> torch.Tensor:
+    index = with_data(session, tensor, index)
     left, rest = cut(session, tensor, index)
     if left is not tensor and all(item is Ellipsis or (type(item) is slice and item == slice(None)) for item in rest):
         return left  # nothing remains; x[:, 3:6], in the next step of a loop, is one operator, too
@@ -79,7 +100,7 @@ def getitem(session: Any, tensor: torch.Tensor, index: Any) -> torch.Tensor:
 
 
 def setitem(session: Any, tensor: torch.Tensor, index: Any, value: Any) -> None:
-    tensor, index = cut(session, tensor, index)
+    tensor, index = cut(session, tensor, with_data(session, tensor, index))
     found = selected(tensor, index, value)
     if found is None:
         tensor[index] = value

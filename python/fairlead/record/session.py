@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ from fairlead.patches.model_state import ModelState
 from fairlead.record.control_flow import register_rules
 from fairlead.record.direct import set_direct
 from fairlead.record.indexing import CANONICAL
-from fairlead.record.light import Light, device_of, needs_data, stays
+from fairlead.record.light import Light, NeedsWeightsError, device_of, needs_data, stays
 from fairlead.record.memos import Memos
 from fairlead.record.operators import Kept, define, kept_functions
 from fairlead.record.switches import tracing_switches
@@ -36,6 +37,20 @@ def snapshot(tensor: torch.Tensor) -> tuple[Any, ...]:
     with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
         copy = tensor.detach().contiguous().clone()
         return copy, copy.data_ptr()
+
+
+def snapshot_of(session: RecordingSession) -> Callable[[torch.Tensor, bool], tuple[Any, ...]]:
+    """For its core, which it holds."""
+    held = weakref.ref(session)
+
+    def copied(tensor: torch.Tensor, constant: bool) -> tuple[Any, ...]:
+        owner = held()
+        if constant and tensor.is_meta and tensor.numel() and owner is not None and owner.placed is not None:
+            # Elsewhere a run with weights has them.
+            raise NeedsWeightsError("a constant that it makes beside a tensor without data has none either")
+        return snapshot(tensor)
+
+    return copied
 
 
 def complex_number(value: complex, wide: bool) -> torch.Tensor:
@@ -298,7 +313,9 @@ class RecordingSession:
             _KEPT.update(kept_functions())
             _KEPT.update(_READS)
         register_rules(_Dispatch, LIBRARIES)
-        self.core = _core.Recorder(torch.Tensor, torch.Size, DTYPES, define, snapshot, complex_number, list(LIBRARIES))
+        self.core = _core.Recorder(
+            torch.Tensor, torch.Size, DTYPES, define, snapshot_of(self), complex_number, list(LIBRARIES)
+        )
         set_direct(self.core)
         self.add, self.call_directly = self.core.add, self.core.call_directly
         self.core.set_modules([(module, name) for name, module in model.named_modules()])
