@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -160,5 +161,34 @@ class Sharing {
 }  // namespace
 
 SharedCache share_cache(Model& model) { return Sharing(model).run(); }
+
+void int8_cache(Model& model, const std::map<std::string, std::vector<float>>& scales) {
+  constexpr std::size_t kFirstScale = 12;  // among the inputs of GroupQueryAttention
+  const auto info = [&](TensorId id) -> TensorInfo& {
+    return model.tensors[static_cast<std::size_t>(id)];
+  };
+  for (Node& node : model.graph.nodes) {
+    if (node.op != "GroupQueryAttention" || node.inputs[3] == kAbsent) continue;
+    node.inputs.resize(kFirstScale + 2, kAbsent);
+    for (const std::size_t k : {std::size_t{0}, std::size_t{1}}) {
+      const TensorId past = node.inputs[3 + k];
+      const std::vector<float>& given = scales.at(info(past).name);
+      const auto* first = reinterpret_cast<const std::byte*>(given.data());
+      TensorData data;
+      data.dims = {static_cast<std::int64_t>(given.size())};
+      data.owned =
+          std::make_shared<std::vector<std::byte>>(first, first + given.size() * sizeof(float));
+      data.data = data.owned->data();
+      info(past).dtype = info(node.outputs[1 + k]).dtype = Dtype::kInt8;
+      model.tensors.push_back({info(past).name + ".scale", Dtype::kFloat32, std::nullopt});
+      node.inputs[kFirstScale + k] = static_cast<TensorId>(model.tensors.size() - 1);
+      model.graph.initializers.push_back({node.inputs[kFirstScale + k], std::move(data)});
+    }
+    node.attributes.push_back({"kv_cache_bit_width", std::int64_t{8}});
+    for (const char* name : {"k_quant_type", "v_quant_type"}) {
+      node.attributes.push_back({name, std::string("PER_CHANNEL")});
+    }
+  }
+}
 
 }  // namespace fairlead::onnx

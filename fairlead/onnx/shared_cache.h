@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "fairlead/onnx/model.h"
 
@@ -18,5 +20,10 @@ struct SharedCache {
 // So that is read from an input that is as long as past and new tokens together, which is the mask.
 // The file takes a past of its own length as well, as before.
 [[nodiscard]] SharedCache share_cache(Model& model);
+
+// Keys and values of a cache that share_cache found are stored in int8: each of the heads * size
+// channels of an input of the past, by its name, has a scale. What is beyond 127 times that becomes
+// that.
+void int8_cache(Model& model, const std::map<std::string, std::vector<float>>& scales);
 
 }  // namespace fairlead::onnx

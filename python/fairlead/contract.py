@@ -96,6 +96,16 @@ class Fusion(Row):
     requires: str | None = None  # of sizes: the file stops otherwise
 
 
+@dataclass(frozen=True, eq=False)
+class Function(Row):
+    """A function of the file: what several modules compute."""
+
+    name: str  # "LlamaDecoderLayer"
+    modules: str  # "model.layers.*"
+    calls: int
+    nodes: int  # of one call
+
+
 @dataclass
 class Contract:
     symbols: list[Symbol] = field(default_factory=list)
@@ -111,6 +121,7 @@ class Contract:
     drawn: dict[str, list[int]] = field(default_factory=dict)  # output drawn at each run -> axes of drawn sizes
     quantized: Any = None  # fairlead.quantize.Quantized or Kept
     fused: list[Fusion] | None = None  # None: the file is not for one runtime alone
+    functions: list[Function] | None = None  # None: they were not asked for
     verified: str = "not verified"
     proven: bool = False  # a tracer proved that the program is the same at every size
 
@@ -154,6 +165,8 @@ class Contract:
             lines += fused_words(self.fused)
         if self.quantized is not None:
             lines += self.quantized.words()
+        if self.functions is not None:
+            lines += function_words(self.functions)
         lines += [f"Note: {note}" for note in self.notes]
         if self.symbols and not self.proven:
             lines.append("Assumed: at sizes that were not tried the model executes the same operators")
@@ -180,6 +193,12 @@ def fused_words(rows: Sequence[Fusion]) -> list[str]:
         for why, count in row.refused.items():
             lines.append(f"  {row.kind} refused{f' {count} times' if count > 1 else ''}: {why}")
     return lines
+
+
+def function_words(rows: Sequence[Function]) -> list[str]:
+    if not rows:
+        return ["Functions", "  none: no two modules of a list compute the same of their inputs"]
+    return ["Functions", *(f"  {row.name} is {row.modules}: {row.calls} calls of {row.nodes} nodes" for row in rows)]
 
 
 def times(assumption: Mapping[str, Any]) -> str:

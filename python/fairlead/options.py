@@ -100,6 +100,7 @@ class Options:
     checkpoint: Any = None  # of a model on meta
     checked: str = ""  # what was checked in place of the file, which is not run
     lora: str | None = None
+    functions: bool = False
     adapter: Any = None  # what `lora` makes of the model (fairlead.adapters)
 
     def target(self, left_out: Sequence[str] = ()) -> Target:
@@ -126,6 +127,8 @@ def check_request(model: Any, path: Any, options: Options) -> str:
         )
     check_tolerance(options.tolerance)
     check_fused(options)
+    if not isinstance(options.functions, bool):
+        raise InvalidInput(f"[export] Expected functions as True or False, got {options.functions!r}.")
     check_quantize(options.quantize, options.fused_for is not None, options.opset)
     options.target()  # refuses a runtime that is not known
     for option in ("input_names", "output_names"):

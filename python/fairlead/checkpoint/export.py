@@ -89,6 +89,7 @@ def export_checkpoint(
     target: OnnxRuntime | None = None,
     quantize: Blocks | None = None,
     weights: Keep | None = None,
+    functions: bool = False,
     in_place: bool = False,
     place: str | None = None,
     adapter: str | os.PathLike[str] | None = None,
@@ -108,6 +109,7 @@ def export_checkpoint(
     quantize: fairlead.Int4() or fairlead.Int8(), of the .onnx files; see fairlead.export.
     weights: fairlead.Keep() stores the weights of a quantised checkpoint (GGUF, GPTQ, AWQ, compressed-tensors) in the
         .onnx files as they are there, for ONNX Runtime, which then is the target, instead of as floats.
+    functions: layers that compute the same stand in the .onnx files once; see fairlead.export.
     in_place: the .onnx file goes into the checkpoint's own folder and refers to its safetensors files: no weight is
         loaded or copied, whatever the size of the model (docs/large_models.md). `folder` is left out.
     place: "copy" puts the checkpoint's own files into `folder`, where the .onnx file refers to them, and loads nothing
@@ -152,7 +154,7 @@ def export_checkpoint(
     options = Options(
         external_data=external_data, verify=verify, strict=strict, allow_random=allow_random, opset=opset,
         tolerance=TOLERANCE.get(dtype or "") if tolerance is None else tolerance, max_size=dict(max_size or {}),
-        fused_for=target, quantize=quantize,
+        fused_for=target, quantize=quantize, functions=functions,
     )  # fmt: skip
     check_fused(options)
     check_quantize(quantize, target is not None, opset)
@@ -296,7 +298,13 @@ class _Run:
             options = replace(options, output_names=part.output_names, shared_weights=shared)
         else:  # these are of .onnx files
             options = replace(
-                options, opset=DEFAULT_OPSET, external_data="auto", fused_for=None, quantize=None, stored=None
+                options,
+                opset=DEFAULT_OPSET,
+                external_data="auto",
+                fused_for=None,
+                quantize=None,
+                stored=None,
+                functions=False,
             )
         prefix = f"{file}: " if several else ""
 

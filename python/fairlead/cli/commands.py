@@ -123,6 +123,7 @@ for command in (completion, generate, inspect, report, sweep, verify):
     "--activations", type=click.Choice(["float32", "int8"]), default="float32", show_default=True,
     help="What quantised weights are multiplied by; int8 is faster and less exact.",
 )  # fmt: skip
+@click.option("--functions", is_flag=True, help="Write layers that compute the same once, as functions of ONNX.")
 @click.option("--no-verify", is_flag=True, help="Do not run the file in ONNX Runtime.")
 @click.option("--trust-remote-code", is_flag=True, help="Run Python that lies in the checkpoint. Read it first.")
 @click.option(

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from fairlead._core import FairleadError, InvalidInput
-from fairlead.contract import SHARED_CACHE, Contract, Fusion
+from fairlead.contract import SHARED_CACHE, Contract, Function, Fusion
 from fairlead.experiment.job import Job
 from fairlead.experiment.result import ExportResult
 from fairlead.options import check_request
@@ -48,12 +48,20 @@ class OnnxExport(Job):
             model = self.lowered(program) if self.options.stored is None else self.kept(program, contract)
             if self.options.fused_for is not None:
                 self.note_fused(model, contract)
+            self.fold(model, contract)
             model.add_metadata("fairlead.contract", contract.text(checked=False))
         self.made = {
             "nodes": model.node_count, "operators": model.operators, "opset": self.options.opset, "model": model,
         }  # fmt: skip
         with self.progress.stage("write", f"writing {self.path}"):
             return model.write(self.path, self.options.external_data, self.options.shared_weights)
+
+    def fold(self, model: Any, contract: Contract) -> None:
+        """Repeated modules become functions of the file, where that was asked for."""
+        if self.options.functions:
+            modules = self.model.named_modules() if isinstance(self.model, torch.nn.Module) else ()
+            rows = model.fold_functions({name: type(module).__name__ for name, module in modules})
+            contract.functions = [Function(*row) for row in rows]
 
     def lowered(self, program: Any) -> Any:
         """Without fusions that do not take the sizes of an example."""
@@ -143,6 +151,7 @@ class OnnxExport(Job):
         exact = self.run_example() if self.options.verify else None
         with self.progress.stage("quantize", "quantising weights"):
             model = self.kept(self.program, contract, True) if rounded else self.quantized(contract)
+            self.fold(model, contract)
         self.discard()
         self.opened = ("", None)
         self.has_integers = True
