@@ -162,6 +162,16 @@ class Sharing {
 
 SharedCache share_cache(Model& model) { return Sharing(model).run(); }
 
+std::vector<std::pair<TensorId, TensorId>> cache_pairs(const Model& model) {
+  std::vector<std::pair<TensorId, TensorId>> pairs;
+  for (const Node& node : model.graph.nodes) {
+    if (node.op != "GroupQueryAttention" || node.inputs[3] == kAbsent) continue;
+    pairs.emplace_back(node.inputs[3], node.outputs[1]);
+    pairs.emplace_back(node.inputs[4], node.outputs[2]);
+  }
+  return pairs;
+}
+
 void int8_cache(Model& model, const std::map<std::string, std::vector<float>>& scales) {
   constexpr std::size_t kFirstScale = 12;  // among the inputs of GroupQueryAttention
   const auto info = [&](TensorId id) -> TensorInfo& {

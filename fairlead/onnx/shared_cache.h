@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fairlead/onnx/model.h"
@@ -20,6 +21,9 @@ struct SharedCache {
 // So that is read from an input that is as long as past and new tokens together, which is the mask.
 // The file takes a past of its own length as well, as before.
 [[nodiscard]] SharedCache share_cache(Model& model);
+
+// Its inputs, each with the output that goes on with it.
+[[nodiscard]] std::vector<std::pair<TensorId, TensorId>> cache_pairs(const Model& model);
 
 // Keys and values of a cache that share_cache found are stored in int8: each of the heads * size
 // channels of an input of the past, by its name, has a scale. What is beyond 127 times that becomes

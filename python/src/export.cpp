@@ -572,6 +572,19 @@ void init_export(nb::module_& m) {
             return std::make_pair(found.layers, found.why);
           },
           "Past and present may be the same memory: of how many layers, or why not.")
+      .def_prop_ro(
+          "cache_pairs",
+          [](const ModelHandle& h) {
+            std::vector<std::pair<std::string, std::string>> pairs;
+            const auto name = [&](onnx::TensorId id) {
+              return h.model.tensors[static_cast<std::size_t>(id)].name;
+            };
+            for (const auto& [past, present] : onnx::cache_pairs(h.model)) {
+              pairs.emplace_back(name(past), name(present));
+            }
+            return pairs;
+          },
+          "Inputs of a cache that GroupQueryAttention reads, and the outputs that go on with them.")
       .def(
           "int8_cache",
           [](ModelHandle& h, const std::map<std::string, std::vector<float>>& scales) {

@@ -82,3 +82,20 @@ TEST_CASE("a past that others read, or whose length is nowhere else, is not shar
   none.model.graph.nodes.pop_back();
   CHECK(share_cache(none.model).why == "no GroupQueryAttention reads a cache");
 }
+
+TEST_CASE("a cache in int8 has scales of its own for keys and values") {
+  Decoder decoder;
+  CHECK(share_cache(decoder.model).why.empty());
+  const auto pairs = cache_pairs(decoder.model);
+  REQUIRE(pairs.size() == 2);
+  CHECK(pairs[0].first == decoder.key);
+  const std::vector<float> keys(16, 0.5F), values(16, 0.25F);
+  int8_cache(decoder.model, {{"past.key", keys}, {"past.value", values}});
+  const Node& node = decoder.model.graph.nodes.back();
+  REQUIRE(node.inputs.size() == 14);
+  CHECK(decoder.model.tensors[static_cast<std::size_t>(decoder.key)].dtype == Dtype::kInt8);
+  CHECK(decoder.model.tensors[static_cast<std::size_t>(pairs[1].second)].dtype == Dtype::kInt8);
+  REQUIRE(decoder.model.graph.initializers.size() == 2);
+  CHECK(decoder.model.graph.initializers[1].tensor == node.inputs[13]);
+  CHECK(decoder.model.graph.initializers[1].data.dims == std::vector<std::int64_t>{16});
+}

@@ -194,7 +194,8 @@ class _Run:
     @property
     def exact(self) -> bool:
         """Whether the files compute what the model does, but for rounding."""
-        return self.options.quantize is None and self.options.stored_activations == "float32"
+        rounds = self.options.stored_activations != "float32" or self.options.cache == "int8"
+        return self.options.quantize is None and not rounds
 
     @contextlib.contextmanager
     def stage(self, name: str, what: str) -> Iterator[None]:

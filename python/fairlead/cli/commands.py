@@ -108,8 +108,8 @@ for command in (completion, generate, inspect, report, sweep, verify):
     help="Fuse operators into those that only this runtime has, on a CPU; by default every runtime can run the file.",
 )  # fmt: skip
 @click.option(
-    "--cache", type=click.Choice(["joined", "shared"]), default="joined", show_default=True,
-    help="Of a decoder. shared: one buffer that grows in place, with --for onnxruntime.",
+    "--cache", type=click.Choice(["joined", "shared", "int8"]), default="joined", show_default=True,
+    help="Of a decoder, with --for onnxruntime. shared: one buffer that grows in place; int8: the same in integers.",
 )  # fmt: skip
 @click.option(
     "--quantize", type=click.Choice(["int4", "int8"]), default=None,

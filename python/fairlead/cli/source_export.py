@@ -46,7 +46,9 @@ class CommandOptions:
         cache = given.pop("cache", "joined")
         fused = given.pop("for_runtime", None) or given["weights"]
         if cache != "joined" and not fused:
-            raise InvalidInput("[export] Expected --for onnxruntime with --cache shared, got a portable file. Add it.")
+            raise InvalidInput(
+                f"[export] Expected --for onnxruntime with --cache {cache}, got a portable file. Add it."
+            )
         given["target"] = OnnxRuntime(cache=cache) if fused else None
         return {
             "verify": not given.pop("no_verify", False), "opset": given.pop("opset", None) or DEFAULT_OPSET, **given,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from fairlead.options import check_request
 from fairlead.programs.export import ProgramExport
 from fairlead.quantize import Kept, Quantized
 from fairlead.report.failure import explain
+from fairlead.targets.rounded_cache import Scales, note_rounded, rounded, scales_of
 from fairlead.tree.calls import Call, resized, with_other_tensors
 from fairlead.verify.ort_values import to_tensor
 from fairlead.verify.runtime_check import LARGE, OnnxSession
@@ -32,6 +34,7 @@ class OnnxExport(Job):
     keeps_numbers = True
     keep_writes = False
     shared: tuple[int, str] | None = None  # layers whose cache is one buffer, or why not
+    cache_pairs: Sequence[tuple[str, str]] = ()  # of such a cache: inputs and outputs
     has_integers = False  # the file has quantised weights, whose kernels need them packed
 
     def checked_path(self, path: str) -> str:
@@ -75,8 +78,8 @@ class OnnxExport(Job):
             if not refused:
                 if options.adapter is not None:
                     model.default_inputs(options.adapter.defaults)
-                if options.fused_for is not None and options.fused_for.cache == "shared":
-                    self.shared = model.share_cache()
+                if options.cache != "joined":
+                    self.shared, self.cache_pairs = model.share_cache(), model.cache_pairs
                 return model
             requires = dict(model.fusion_requirements)
             for kind, sizes in refused.items():
@@ -145,29 +148,41 @@ class OnnxExport(Job):
         if self.options.placed is not None:
             deep = self.options.verify or bool(self.options.checked)
             contract.verified += f"; {self.options.placed.check_file(self.staged.path, deep)}"
-        rounded = self.options.stored is not None and self.options.stored_activations == "int8"
-        if self.options.quantize is None and not rounded:
+        rounds = self.options.stored is not None and self.options.stored_activations == "int8"
+        narrow = self.options.cache == "int8" and self.shared is not None and self.shared[0] > 0
+        if self.options.quantize is None and not rounds and not narrow:
             return
         exact = self.run_example() if self.options.verify else None
-        with self.progress.stage("quantize", "quantising weights"):
-            model = self.kept(self.program, contract, True) if rounded else self.quantized(contract)
+        with self.progress.stage("quantize", "quantising"):
+            scales = scales_of(self, contract) if narrow else {}
+            if self.options.quantize is not None:
+                model = self.quantized(contract)
+            elif self.options.stored is not None:
+                model = self.kept(self.program, contract, rounds)
+            else:
+                model = self.lowered(self.program)
+            if scales:
+                note_rounded(model, contract, scales)
             self.fold(model, contract)
         self.discard()
         self.opened = ("", None)
         self.has_integers = True
         self.staged = model.write(self.path, self.options.external_data, self.options.shared_weights)
         if exact is not None:
-            contract.quantized = replace(contract.quantized, **measured_by(exact, self.run_example()))
+            contract.quantized = replace(contract.quantized, **measured_by(exact, self.run_example(scales)))
         # Its metadata is that of the file that was checked, and what is known since.
         for each in (model, self.staged):
             each.add_metadata("fairlead.contract", contract.text(checked=False))
         self.made |= {"nodes": model.node_count, "operators": model.operators, "model": model}
 
-    def run_example(self) -> dict[str, Any]:
-        call = self.checked_calls()[0]
+    def run_example(self, scales: Scales | None = None) -> dict[str, Any]:
+        """`scales`: of a cache in int8."""
+        call, known = self.checked_calls()[0], scales or {}
         feeds = dict(zip(self.input_names, call.tensors, strict=True))
+        feeds |= {name: rounded(feeds[name], known[name]) for name in feeds if name in known}
         values = self.open_once(self.staged.path).run(feeds)
-        return dict(zip(self.driver.programs[0].names, map(to_tensor, values), strict=True))
+        found = dict(zip(self.driver.programs[0].names, map(to_tensor, values), strict=True))
+        return found | {name: found[name].float() * known[name] for name in found if name in known}
 
     # ---- fusions that differ ------------------------------------------------------------------------
 
