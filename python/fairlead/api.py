@@ -13,7 +13,7 @@ from fairlead.elsewhere.stand_ins import where_it_is
 from fairlead.experiment.job import Job
 from fairlead.experiment.progress import Progress
 from fairlead.experiment.result import ExportResult
-from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options
+from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options, check_cache
 from fairlead.programs.export import check_tracer, is_program
 from fairlead.quantize import Blocks
 from fairlead.record.control_flow import ControlFlow
@@ -44,6 +44,7 @@ def export(
     quantize: Blocks | None = None,
     lora: str | None = None,
     functions: bool = False,
+    cache: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:
@@ -82,6 +83,8 @@ def export(
         adds it to the weights. None: the model as it stands.
     functions: modules of one list that compute the same (the layers of a transformer) stand in the file once, as a
         function of ONNX that is called for each of them.
+    cache: of a decoder in a portable file: "joined" makes past and new keys one new tensor, "static" writes new ones
+        into a buffer that is as long as the longest text (opset 24).
     checkpoint: of a model on meta, which has no values: a safetensors file, or a folder of them, with its tensors by
         their names.
     progress: True prints the stages, a function is called with each.
@@ -94,7 +97,7 @@ def export(
         external_data=external_data, verify=verify, strict=strict, tolerance=tolerance, allow_random=allow_random,
         max_size=max_size, optimize=optimize, notes=notes, shared_weights=shared_weights,
         runtime=runtime, fused_for=target, quantize=quantize, lora=lora, functions=functions,
-        checkpoint=checkpoint,
+        checkpoint=checkpoint, static_cache=check_cache(cache, target is not None, opset),
     )  # fmt: skip
     return export_with(options, model, inputs, path, tracer, progress)
 

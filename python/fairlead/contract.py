@@ -121,6 +121,7 @@ class Contract:
     drawn: dict[str, list[int]] = field(default_factory=dict)  # output drawn at each run -> axes of drawn sizes
     quantized: Any = None  # fairlead.quantize.Quantized or Kept
     fused: list[Fusion] | None = None  # None: the file is not for one runtime alone
+    static_cache: int | None = None  # layers whose cache is a buffer in a portable file; None: not asked for
     functions: list[Function] | None = None  # None: they were not asked for
     verified: str = "not verified"
     proven: bool = False  # a tracer proved that the program is the same at every size
@@ -177,7 +178,7 @@ class Contract:
 
 def has_shared_cache(contract: Contract) -> bool:
     """Whether past and present of the file may be the same memory."""
-    return any(row.kind == SHARED_CACHE and row.count for row in contract.fused or [])
+    return bool(contract.static_cache) or any(row.kind == SHARED_CACHE and row.count for row in contract.fused or [])
 
 
 def fused_words(rows: Sequence[Fusion]) -> list[str]:

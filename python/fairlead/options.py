@@ -23,6 +23,7 @@ PACKED = ("torch.ao.nn.quantized.", "torch.ao.nn.intrinsic.quantized.", "torch.n
 
 CACHES = ("joined", "shared", "int8")
 OLDEST_FUSED = 22  # of ONNX Runtime 1.x: before it GroupQueryAttention takes no mask
+STATIC_CACHE_OPSET = 24
 OLDEST_INT8_CACHE = 31  # whose GroupQueryAttention is known to take one on a CPU
 
 
@@ -109,10 +110,13 @@ class Options:
     checked: str = ""  # what was checked in place of the file, which is not run
     lora: str | None = None
     functions: bool = False
+    static_cache: bool = False
     adapter: Any = None  # what `lora` makes of the model (fairlead.adapters)
 
     @property
     def cache(self) -> str:
+        if self.static_cache:
+            return "static"
         return "joined" if self.fused_for is None else self.fused_for.cache
 
     def target(self, left_out: Sequence[str] = ()) -> Target:
@@ -170,6 +174,27 @@ def check_fused(options: Options) -> None:
             f"[export] Expected ONNX Runtime 1.{OLDEST_FUSED} or newer for fused operators, got 1.{target.number()}. "
             "Install a newer one, or leave the target out."
         )
+
+
+def check_cache(cache: Any, fused: bool, opset: int) -> bool:
+    """Whether it is static."""
+    if cache not in (None, "joined", "static"):
+        raise InvalidInput(
+            f'[export] Expected cache "joined" or "static", got {cache!r}. fairlead.OnnxRuntime(cache=...) has others.'
+        )
+    if cache != "static":
+        return False
+    if fused:
+        raise InvalidInput(
+            "[export] Expected a portable file with a static cache, got a target. Use its own: "
+            'fairlead.OnnxRuntime(cache="shared").'
+        )
+    if opset < STATIC_CACHE_OPSET:
+        raise InvalidInput(
+            f"[export] Expected opset {STATIC_CACHE_OPSET} or newer for a static cache, which TensorScatter writes, "
+            f"got {opset}. Pass opset={STATIC_CACHE_OPSET}."
+        )
+    return True
 
 
 def check_model(model: Any) -> None:

@@ -572,6 +572,15 @@ void init_export(nb::module_& m) {
             return std::make_pair(found.layers, found.why);
           },
           "Past and present may be the same memory: of how many layers, or why not.")
+      .def(
+          "static_cache",
+          [](ModelHandle& h) {
+            const onnx::SharedCache found = onnx::static_cache(h.model);
+            return std::make_tuple(found.layers, found.why, found.mask, found.mask_axis);
+          },
+          "New keys are written into a buffer: of how many layers, or why not; the input that is "
+          "as "
+          "long as past and new tokens, and its axis.")
       .def_prop_ro(
           "cache_pairs",
           [](const ModelHandle& h) {

@@ -99,3 +99,29 @@ TEST_CASE("a cache in int8 has scales of its own for keys and values") {
   CHECK(decoder.model.graph.initializers[1].tensor == node.inputs[13]);
   CHECK(decoder.model.graph.initializers[1].data.dims == std::vector<std::int64_t>{16});
 }
+
+TEST_CASE("a static cache is written by TensorScatter, and its mask hides the rest") {
+  Decoder decoder;
+  Model& model = decoder.model;
+  model.graph.nodes.clear();
+  model.graph.outputs.clear();
+  const TensorId new_key = decoder.tensor("new.key"), new_value = decoder.tensor("new.value");
+  const TensorId keys = decoder.tensor("present.0"), values = decoder.tensor("present.1");
+  const TensorId hides = decoder.tensor("hides", model.tensors[2].shape), y = decoder.tensor("out");
+  decoder.add("Concat", {decoder.key, new_key}, {keys}, {{"axis", std::int64_t{2}}});
+  decoder.add("Concat", {decoder.value, new_value}, {values}, {{"axis", std::int64_t{-2}}});
+  decoder.add("Attention", {decoder.x, keys, values, hides}, {y});
+  model.graph.outputs = {y, keys, values};
+  Model causal = model;
+  causal.graph.nodes[2].attributes = {{"is_causal", std::int64_t{1}}};
+  CHECK(static_cache(causal).why == "present.1 is read by Attention");
+  CHECK(causal.graph.nodes[0].op == "Concat");
+  const SharedCache found = static_cache(model);
+  CHECK(found.why.empty());
+  CHECK(found.layers == 1);
+  CHECK(found.mask == "mask");
+  CHECK(found.mask_axis == 1);
+  const Node& attention = model.graph.nodes.back();
+  CHECK(attention.inputs[3] != hides);
+  CHECK(cache_pairs(model).size() == 2);
+}

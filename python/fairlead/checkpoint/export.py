@@ -36,7 +36,7 @@ from fairlead.exporters.model_settings import exportable
 from fairlead.generation.export import manifest_of, shared_weights
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.generation.together import check_together, is_alone
-from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options, check_fused
+from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options, check_cache, check_fused
 from fairlead.quantize import Blocks, Keep, check_kept, check_quantize
 from fairlead.report.record import keep_times
 from fairlead.runtime import manifest
@@ -90,6 +90,7 @@ def export_checkpoint(
     quantize: Blocks | None = None,
     weights: Keep | None = None,
     functions: bool = False,
+    cache: str | None = None,
     in_place: bool = False,
     place: str | None = None,
     adapter: str | os.PathLike[str] | None = None,
@@ -110,6 +111,7 @@ def export_checkpoint(
     weights: fairlead.Keep() stores the weights of a quantised checkpoint (GGUF, GPTQ, AWQ, compressed-tensors) in the
         .onnx files as they are there, for ONNX Runtime, which then is the target, instead of as floats.
     functions: layers that compute the same stand in the .onnx files once; see fairlead.export.
+    cache: "static" for portable .onnx files whose cache is one buffer; see fairlead.export.
     in_place: the .onnx file goes into the checkpoint's own folder and refers to its safetensors files: no weight is
         loaded or copied, whatever the size of the model (docs/large_models.md). `folder` is left out.
     place: "copy" puts the checkpoint's own files into `folder`, where the .onnx file refers to them, and loads nothing
@@ -155,6 +157,7 @@ def export_checkpoint(
         external_data=external_data, verify=verify, strict=strict, allow_random=allow_random, opset=opset,
         tolerance=TOLERANCE.get(dtype or "") if tolerance is None else tolerance, max_size=dict(max_size or {}),
         fused_for=target, quantize=quantize, functions=functions,
+        static_cache=check_cache(cache, target is not None, opset),
     )  # fmt: skip
     check_fused(options)
     check_quantize(quantize, target is not None, opset)
@@ -306,6 +309,7 @@ class _Run:
                 quantize=None,
                 stored=None,
                 functions=False,
+                static_cache=False,
             )
         prefix = f"{file}: " if several else ""
 

@@ -108,8 +108,9 @@ for command in (completion, generate, inspect, report, sweep, verify):
     help="Fuse operators into those that only this runtime has, on a CPU; by default every runtime can run the file.",
 )  # fmt: skip
 @click.option(
-    "--cache", type=click.Choice(["joined", "shared", "int8"]), default="joined", show_default=True,
-    help="Of a decoder, with --for onnxruntime. shared: one buffer that grows in place; int8: the same in integers.",
+    "--cache", type=click.Choice(["joined", "shared", "int8", "static"]), default="joined", show_default=True,
+    help="Of a decoder. With --for onnxruntime shared: one buffer that grows in place; int8: the same in integers. "
+    "static: one buffer in a portable file, of opset 24.",
 )  # fmt: skip
 @click.option(
     "--quantize", type=click.Choice(["int4", "int8"]), default=None,

@@ -19,6 +19,7 @@ from fairlead.programs.export import ProgramExport
 from fairlead.quantize import Kept, Quantized
 from fairlead.report.failure import explain
 from fairlead.targets.rounded_cache import Scales, note_rounded, rounded, scales_of
+from fairlead.targets.static_cache import StaticSession, note_static
 from fairlead.tree.calls import Call, resized, with_other_tensors
 from fairlead.verify.ort_values import to_tensor
 from fairlead.verify.runtime_check import LARGE, OnnxSession
@@ -35,6 +36,7 @@ class OnnxExport(Job):
     keep_writes = False
     shared: tuple[int, str] | None = None  # layers whose cache is one buffer, or why not
     cache_pairs: Sequence[tuple[str, str]] = ()  # of such a cache: inputs and outputs
+    mask, mask_axis = "", 0  # of a static cache: the input that is as long as past and new tokens
     has_integers = False  # the file has quantised weights, whose kernels need them packed
 
     def checked_path(self, path: str) -> str:
@@ -51,6 +53,8 @@ class OnnxExport(Job):
             model = self.lowered(program) if self.options.stored is None else self.kept(program, contract)
             if self.options.fused_for is not None:
                 self.note_fused(model, contract)
+            if self.options.static_cache:
+                note_static(contract, self.shared or (0, ""), dict(self.cache_pairs))
             self.fold(model, contract)
             model.add_metadata("fairlead.contract", contract.text(checked=False))
         self.made = {
@@ -78,7 +82,10 @@ class OnnxExport(Job):
             if not refused:
                 if options.adapter is not None:
                     model.default_inputs(options.adapter.defaults)
-                if options.cache != "joined":
+                if options.static_cache:
+                    *found, self.mask, self.mask_axis = model.static_cache()
+                    self.shared, self.cache_pairs = (found[0], found[1]), model.cache_pairs
+                elif options.cache != "joined":
                     self.shared, self.cache_pairs = model.share_cache(), model.cache_pairs
                 return model
             requires = dict(model.fusion_requirements)
@@ -200,7 +207,10 @@ class OnnxExport(Job):
 
     def open(self, path: str) -> OnnxSession:
         weights = self.session.weightless.bytes if self.has_begun else self.staged.external_bytes
-        return OnnxSession(path, packs=self.has_integers or weights < LARGE)
+        packs = self.has_integers or weights < LARGE
+        if self.mask:
+            return StaticSession(path, packs, dict(self.cache_pairs), self.mask, self.mask_axis)
+        return OnnxSession(path, packs=packs)
 
     def run_program(self, model: torch.nn.Module | None) -> ExportResult:
         """The second way in: a program that torch.export made, or is asked to make."""
