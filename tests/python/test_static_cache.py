@@ -4,6 +4,8 @@ import numpy as np
 import onnx
 import pytest
 import torch
+from fairlead.checkpoint.folder_check import check_folder
+from fairlead.checkpoint.source import find
 from fairlead.runtime import generator as generators
 from test_fused import checkpoint  # noqa: F401
 
@@ -45,6 +47,12 @@ def test_the_generator_writes_into_one_buffer(rows, static, monkeypatch):
     buffers = [run.pool["past_key_values.0.key"].data_ptr() for _ in run]
     np.testing.assert_array_equal(run.tokens, want.numpy())
     assert len(set(buffers)) <= 3
+
+
+def test_verify_gives_the_file_its_buffer(static, checkpoint):  # noqa: F811
+    rows = check_folder(static[1].folder, find(str(checkpoint[0])))
+    assert len(rows) > 3
+    assert all(row["ok"] for row in rows), rows
 
 
 class Scores(torch.nn.Module):

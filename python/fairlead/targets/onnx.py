@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from fairlead._core import FairleadError, InvalidInput
+from fairlead.base.plain_json import plain_json
 from fairlead.contract import SHARED_CACHE, Contract, Function, Fusion
 from fairlead.experiment.job import Job
 from fairlead.experiment.result import ExportResult
@@ -19,10 +20,11 @@ from fairlead.programs.export import ProgramExport
 from fairlead.quantize import Kept, Quantized
 from fairlead.report.failure import explain
 from fairlead.targets.rounded_cache import Scales, note_rounded, rounded, scales_of
-from fairlead.targets.static_cache import StaticSession, note_static
+from fairlead.targets.static_cache import note_static
 from fairlead.tree.calls import Call, resized, with_other_tensors
 from fairlead.verify.ort_values import to_tensor
 from fairlead.verify.runtime_check import LARGE, OnnxSession
+from fairlead.verify.static_cache import STATIC_CACHE, StaticSession
 
 PACKED = "packed projections"
 
@@ -55,6 +57,9 @@ class OnnxExport(Job):
                 self.note_fused(model, contract)
             if self.options.static_cache:
                 note_static(contract, self.shared or (0, ""), dict(self.cache_pairs))
+                if self.mask:
+                    facts = {"pairs": dict(self.cache_pairs), "mask": self.mask, "axis": self.mask_axis}
+                    model.add_metadata(STATIC_CACHE, plain_json(facts))
             self.fold(model, contract)
             model.add_metadata("fairlead.contract", contract.text(checked=False))
         self.made = {
@@ -209,7 +214,7 @@ class OnnxExport(Job):
         weights = self.session.weightless.bytes if self.has_begun else self.staged.external_bytes
         packs = self.has_integers or weights < LARGE
         if self.mask:
-            return StaticSession(path, packs, dict(self.cache_pairs), self.mask, self.mask_axis)
+            return StaticSession(path, dict(self.cache_pairs), self.mask, self.mask_axis, packs=packs)
         return OnnxSession(path, packs=packs)
 
     def run_program(self, model: torch.nn.Module | None) -> ExportResult:
