@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::string_view kDomain = "fairlead.functions";
 constexpr std::int64_t kSmallBytes = 1024;
-constexpr std::size_t kFewestNodes = 2;  // a call of one node says less than the node
+constexpr std::size_t kFewestNodes = 3;  // a call of a product and its bias says less than they do
 
 using Number = std::size_t;  // of a node of the main graph
 constexpr Number kNone = std::numeric_limits<Number>::max();
