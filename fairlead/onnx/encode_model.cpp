@@ -1,6 +1,7 @@
 // ModelProto by hand: protozero for the leaves, and messages with holes above them.
 #include "fairlead/onnx/encode_model.h"
 
+#include <algorithm>
 #include <functional>
 #include <protozero/pbf_writer.hpp>
 #include <set>
@@ -18,6 +19,7 @@ namespace {
 using protozero::pbf_writer;
 
 constexpr std::string_view kContribDomain = "com.microsoft";
+constexpr int kFunctionsIrVersion = 8;  // the first that has them
 
 struct OpsetRow {
   int opset;
@@ -69,17 +71,25 @@ class Encoder {
   }
 
   // After the graph, which tells the domains.
-  [[nodiscard]] EncodedMessage head(std::int64_t graph_size) {
-    EncodedMessage message;
+  [[nodiscard]] EncodedMessage head(std::int64_t graph_size, const std::vector<Function>* given) {
+    EncodedMessage message, functions;
+    if (given != nullptr) {
+      for (const Function& function : *given) put_function(functions, function);
+    }
     {
       pbf_writer writer(message.bytes);
-      writer.add_int64(proto::kModelIrVersion, ir_version_of_opset(model_.opset));
+      const int version = ir_version_of_opset(model_.opset);
+      writer.add_int64(proto::kModelIrVersion,
+                       functions.bytes.empty() ? version : std::max(version, kFunctionsIrVersion));
       writer.add_string(proto::kModelProducerName, "fairlead");
       writer.add_string(proto::kModelProducerVersion, model_.producer_version);
-      put_opset(writer, "", model_.opset);
+      put_opset(writer, proto::kModelOpsetImport, "", model_.opset);
       if (model_.uses_contrib_ops) domains_.insert(std::string(kContribDomain));
-      for (const std::string& domain : domains_) put_opset(writer, domain, 1);
+      for (const std::string& domain : domains_) {
+        put_opset(writer, proto::kModelOpsetImport, domain, 1);
+      }
     }
+    append(message, functions);
     for (const auto& [key, value] : model_.metadata) {
       put_entry(message, proto::kModelMetadata, key, value);
     }
@@ -96,7 +106,7 @@ class Encoder {
       message.hole_bytes = 0;
     };
     for (const Node& node : graph.nodes) {
-      put_node(message, node);
+      put_node(message, proto::kGraphNode, node);
       done();
     }
     pbf_writer(message.bytes)
@@ -130,8 +140,9 @@ class Encoder {
   }
 
  private:
-  static void put_opset(pbf_writer& parent, const std::string& domain, int version) {
-    pbf_writer opset(parent, proto::kModelOpsetImport);
+  static void put_opset(pbf_writer& parent, std::uint32_t field, const std::string& domain,
+                        int version) {
+    pbf_writer opset(parent, field);
     opset.add_string(proto::kOpsetDomain, domain);
     opset.add_int64(proto::kOpsetVersion, version);
   }
@@ -167,7 +178,33 @@ class Encoder {
     return name + "/" + std::to_string(number);
   }
 
-  void put_node(EncodedMessage& parent, const Node& node) {
+  void put_function(EncodedMessage& parent, const Function& function) {
+    EncodedMessage message;
+    std::set<std::string> domains;
+    {
+      pbf_writer writer(message.bytes);
+      writer.add_string(proto::kFunctionName, function.name);
+      for (const TensorId id : function.inputs) {
+        writer.add_string(proto::kFunctionInput, info(id).name);
+      }
+      for (const TensorId id : function.outputs) {
+        writer.add_string(proto::kFunctionOutput, info(id).name);
+      }
+    }
+    for (const Node& node : function.nodes) {
+      put_node(message, proto::kFunctionNode, node);
+      if (!node.domain.empty()) domains.insert(node.domain);
+    }
+    pbf_writer writer(message.bytes);
+    put_opset(writer, proto::kFunctionOpsetImport, "", model_.opset);
+    for (const std::string& domain : domains) {
+      put_opset(writer, proto::kFunctionOpsetImport, domain, 1);
+    }
+    writer.add_string(proto::kFunctionDomain, function.domain);
+    put_message(parent, proto::kModelFunctions, message);
+  }
+
+  void put_node(EncodedMessage& parent, std::uint32_t field, const Node& node) {
     EncodedMessage message;
     {
       pbf_writer writer(message.bytes);
@@ -200,7 +237,7 @@ class Encoder {
     if (!node.source.empty()) {
       put_entry(message, proto::kNodeMetadata, proto::kSourceKey, node.source);
     }
-    put_message(parent, proto::kGraphNode, message);
+    put_message(parent, field, message);
   }
 
   void put_attribute(EncodedMessage& parent, const Attribute& attribute) {
@@ -323,11 +360,12 @@ class Encoder {
 
 }  // namespace
 
-ModelEncoder::ModelEncoder(const Model& model, const ExternalPlan& plan)
+ModelEncoder::ModelEncoder(const Model& model, const ExternalPlan& plan,
+                           const std::vector<Function>* functions)
     : model_(model), plan_(plan) {
   Encoder encoder(model, plan);
   encoder.graph(model.graph, [&](const EncodedMessage& each) { graph_size_ += each.size(); });
-  head_ = encoder.head(graph_size_);
+  head_ = encoder.head(graph_size_, functions);
 }
 
 void ModelEncoder::write(OutputFile& file, FetchedWeights* fetched) const {

@@ -9,6 +9,7 @@
 
 #include "fairlead/files/output_file.h"
 #include "fairlead/onnx/external_plan.h"
+#include "fairlead/onnx/functions.h"
 #include "fairlead/onnx/model.h"
 
 namespace fairlead::onnx {
@@ -30,10 +31,11 @@ struct EncodedMessage {
 };
 
 // The ModelProto, whose size stands before its content: a node after the other is encoded, first to be
-// counted and then to be written, and none of them is kept. Borrows the model and the plan.
+// counted and then to be written, and none of them is kept. Borrows what it is given.
 class ModelEncoder {
  public:
-  ModelEncoder(const Model& model, const ExternalPlan& plan);
+  ModelEncoder(const Model& model, const ExternalPlan& plan,
+               const std::vector<Function>* functions = nullptr);
 
   [[nodiscard]] std::int64_t size() const { return head_.size() + graph_size_; }
   // `fetched`: where some tensors have their bytes.

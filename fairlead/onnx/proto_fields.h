@@ -13,6 +13,16 @@ enum ModelField : std::uint32_t {
   kModelGraph = 7,
   kModelOpsetImport = 8,
   kModelMetadata = 14,
+  kModelFunctions = 25,
+};
+
+enum FunctionField : std::uint32_t {
+  kFunctionName = 1,
+  kFunctionInput = 4,
+  kFunctionOutput = 5,
+  kFunctionNode = 7,
+  kFunctionOpsetImport = 9,
+  kFunctionDomain = 10,
 };
 
 enum OpsetField : std::uint32_t { kOpsetDomain = 1, kOpsetVersion = 2 };

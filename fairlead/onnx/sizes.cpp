@@ -302,11 +302,11 @@ Val Sizes::zero_where(Expr holds, const std::string& words) {
   return zero;
 }
 
-Val Sizes::zero_unless(Val beyond, const std::string& words) {
+Val Sizes::unless(Val v, Val beyond, const std::string& words) {
   const std::size_t before = model_.graph.nodes.size();
-  const Val zero = op("Gather", {ints({0}), beyond}, {attr("axis", 0)}, Dtype::kInt64);
+  const Val same = op("Gather", {v, beyond}, {attr("axis", 0)}, dtype_of(v));
   if (model_.graph.nodes.size() > before) model_.graph.nodes.back().name = unique(words);
-  return zero;
+  return same;
 }
 
 Val Sizes::arg_number(const Arg& a, Dtype dtype) {

@@ -25,8 +25,8 @@ class Sizes : public Emission {
   // Reshape from `from` to `to`, with 0 and -1 where they spare arithmetic.
   Val reshape(Val v, const Shape& from, const Shape& to);
   Val expand(Val v, const Shape& from, const Shape& to);  // v itself where nothing changes
-  // 0 where `beyond`, an int64, is 0; elsewhere the file stops with these words.
-  Val zero_unless(Val beyond, const std::string& words);
+  // v [1] where `beyond`, an int64 [1], is 0; elsewhere the file stops with these words.
+  Val unless(Val v, Val beyond, const std::string& words);
   // 0, of rank 0, where `holds` is 1; where it is 0 the file stops with these words.
   Val zero_where(Expr holds, const std::string& words);
 

@@ -110,7 +110,8 @@ void StagedModel::commit() {
 }
 
 StagedModel write_model(const Model& model, const std::string& path, ExternalData external,
-                        std::shared_ptr<SharedWeights> shared) {
+                        std::shared_ptr<SharedWeights> shared,
+                        const std::vector<Function>* functions) {
   check_target(path);
   // Files are referred to by their name beside the model: in another folder there are none.
   const bool beside = shared && (shared->folder().empty() || shared->folder() == folder_of(path));
@@ -129,7 +130,7 @@ StagedModel write_model(const Model& model, const std::string& path, ExternalDat
                  (external == ExternalData::kAuto && own_bytes > kAutoExternalBytes);
   std::optional<ModelEncoder> encoder;
   if (!outside) {
-    encoder.emplace(model, plan);
+    encoder.emplace(model, plan, functions);
     outside = encoder->size() > kMaxProtobufBytes && external == ExternalData::kAuto;
     if (encoder->size() > kMaxProtobufBytes && !outside) {
       fail_too_large(path, encoder->size(), outside);
@@ -142,7 +143,7 @@ StagedModel write_model(const Model& model, const std::string& path, ExternalDat
   if (outside) {
     plan = plan_external(model.graph, outside, known);
     staged.write_data(plan, fetched);
-    encoder.emplace(model, plan);
+    encoder.emplace(model, plan, functions);
     if (encoder->size() > kMaxProtobufBytes) fail_too_large(path, encoder->size(), outside);
   }
   link_others(plan, folder_of(path), staged.staging_->folder());

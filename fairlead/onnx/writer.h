@@ -16,6 +16,7 @@ namespace fairlead::onnx {
 
 class SharedWeights;
 struct ExternalPlan;
+struct Function;
 
 enum class ExternalData {
   kAuto,    // external where the tensors together pass kAutoExternalBytes
@@ -57,7 +58,7 @@ class StagedModel {
 
  private:
   friend StagedModel write_model(const Model&, const std::string&, ExternalData,
-                                 std::shared_ptr<SharedWeights>);
+                                 std::shared_ptr<SharedWeights>, const std::vector<Function>*);
   void write_data(ExternalPlan& plan, FetchedWeights* fetched);
   std::unique_ptr<Staging> staging_;
   std::string staged_path_;
@@ -70,9 +71,11 @@ class StagedModel {
 // Weights are streamed from where they lie; the peak above them is a few MB. Identical bytes
 // (same pointer, dims, strides and dtype) are stored once in the external file.
 // Weights that `shared` knows from models written before are not written again.
+// `functions` are those that nodes of the model call.
 // Throws Error(kIo) with the path and the system's reason.
 [[nodiscard]] StagedModel write_model(const Model& model, const std::string& path,
                                       ExternalData external = ExternalData::kAuto,
-                                      std::shared_ptr<SharedWeights> shared = nullptr);
+                                      std::shared_ptr<SharedWeights> shared = nullptr,
+                                      const std::vector<Function>* functions = nullptr);
 
 }  // namespace fairlead::onnx

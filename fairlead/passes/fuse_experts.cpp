@@ -7,12 +7,16 @@
 #include "fairlead/passes/fuse_experts.h"
 
 #include "fairlead/graph/args.h"
+#include "fairlead/passes/expert_matrices.h"
 #include "fairlead/passes/structure.h"
 
 namespace fairlead {
 namespace {
 
 constexpr std::string_view kKind = "MoE";
+// Of a matrix. From here on the time of products counts, and the kernel packs no matrices: it takes
+// a third longer than a MatMul for each of few experts.
+constexpr std::int64_t kLargeMatrix = 1 << 16;
 
 bool is_axis(const Arg& arg, std::int64_t axis, std::int64_t rank) {
   return arg.kind == ArgKind::kInt && (is_const(arg.expr, axis) || is_const(arg.expr, axis - rank));
@@ -282,6 +286,9 @@ bool fuse(Rewriter& rewriter, FusionLog& log, Node& node, bool& refused) {
   const auto up = weight(look, found->gate_up), down = weight(look, found->down);
   if (!up || !down) return refuse("its weights are no constants");
   const std::int64_t e = found->count, i = found->inner, h = found->size;
+  if (e <= kFewExperts && i * h >= kLargeMatrix) {
+    return refuse("it takes longer than a product for each of few experts");
+  }
   // The kernel takes gate and up row by row in turn.
   const ValueId w1 = rewriter.add_constant(
       Dtype::kFloat32, seen(*up, {e, i, 2, h}, {up->expert, up->out, i * up->out, up->in}),

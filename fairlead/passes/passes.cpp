@@ -3,6 +3,7 @@
 
 #include "fairlead/base/only_errors.h"
 #include "fairlead/passes/dead_code.h"
+#include "fairlead/passes/expert_matrices.h"
 #include "fairlead/passes/fuse_rms_norm.h"
 #include "fairlead/passes/fuse_rotary.h"
 #include "fairlead/passes/group_heads.h"
@@ -69,6 +70,8 @@ FusionLog run_passes(Graph& graph, const Target& target, std::span<const Pass> o
         }
       }
     }
+    // After fusions, which know experts by their own form.
+    if (optimized_onnx(target)) changes += expert_matrices(graph);
     run(own);
     if (changes > 0) remove_dead_code(graph);
   });

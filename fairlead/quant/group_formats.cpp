@@ -1,5 +1,6 @@
 // Formats with integers, scales and zero points in tensors of their own, columns in groups: GPTQ,
-// AWQ, compressed-tensors. Integers are packed into words of 32 bits, the lowest bits first.
+// AWQ, compressed-tensors, HQQ. Integers are packed into words of 32 bits, the lowest bits first;
+// those of HQQ into bytes.
 #include <algorithm>
 #include <cstring>
 
@@ -92,6 +93,30 @@ void int_quantized(const StoredMatrix& m, std::int64_t row, StoredRow& out) {
       m, out, [](std::int64_t) { return 128; }, [&](std::int64_t g) { return row * groups + g; });
 }
 
+// Groups [rows * groups, group], those of the first half in the high bits of bytes and those of the
+// second in the low ones; scales and zero points, which are floats of 16 bits, [rows * groups]. A
+// scale times its zero point is a float32, and so the minimum is exact.
+template <int kBits>
+void hqq(const StoredMatrix& m, std::int64_t row, StoredRow& out) {
+  const std::int64_t groups = m.columns / m.group, half = m.rows * groups / 2;
+  for (std::int64_t k = 0; k < m.columns; ++k) {
+    const std::int64_t g = row * groups + k / m.group, place = k % m.group;
+    const bool high = kBits == 4 && g < half;
+    const std::int64_t at = kBits == 8 || high ? g : g - half;
+    const auto byte =
+        std::to_integer<std::uint8_t>(m.data[static_cast<std::size_t>(at * m.group + place)]);
+    out.integers[static_cast<std::size_t>(k)] =
+        kBits == 8 ? byte : static_cast<std::uint8_t>(high ? byte >> 4 : byte & 15);
+  }
+  const StoredScales zeros = {m.zeros, m.scales.dtype};
+  by_group(
+      m, out, [](std::int64_t) { return 0; }, [&](std::int64_t g) { return row * groups + g; });
+  for (std::size_t b = 0; b < out.scales.size(); ++b) {
+    const std::int64_t g = row * groups + static_cast<std::int64_t>(b) * m.block / m.group;
+    out.minima[b] = -out.scales[b] * zeros.at(g);
+  }
+}
+
 constexpr StoredFormat row_of(std::string_view name, int bits,
                               void (*take)(const StoredMatrix&, std::int64_t, StoredRow&)) {
   return {name, bits, (1 << bits) - 1, 0, false, 32 / bits, 4, take};
@@ -107,6 +132,8 @@ constexpr StoredFormat kFormats[] = {
     row_of("compressed-tensors 4 bits",  4, pack_quantized<4>),
     row_of("compressed-tensors 8 bits",  8, pack_quantized<8>),
     row_of("compressed-tensors int8",    8, int_quantized),
+    {"HQQ 4 bits", 4,  15, 0, true, 8, 4, hqq<4>},
+    {"HQQ 8 bits", 8, 255, 0, true, 4, 4, hqq<8>},
 };
 // clang-format on
 
@@ -154,10 +181,14 @@ StoredMatrix grouped_matrix(std::string name, std::string_view format, std::int6
                     ". Export it without keep, as floats or with quantize.");
   }
   const std::int64_t groups = columns / group, in_word = 32 / found->bits;
-  const bool by_row = format.starts_with("compressed");
+  const bool floats = found->minimum;  // zero points
+  const bool by_row = floats || format.starts_with("compressed");
   const std::int64_t zero_words =
       by_row ? (rows + in_word - 1) / in_word * groups : groups * (rows / in_word);
-  const bool has_zeros = !zeros.empty() || !by_row;
+  const bool has_zeros = !zeros.empty() || !by_row || floats;
+  if (floats && (scales.dtype == Dtype::kFloat32 || rows * groups % 2 != 0)) {
+    refuse("scales of 16 bits, of groups in pairs", "others");
+  }
   if ((by_row            ? columns
        : format == "AWQ" ? rows
                          : columns) %
@@ -173,7 +204,10 @@ StoredMatrix grouped_matrix(std::string name, std::string_view format, std::int6
   };
   check("integers", integers.size(), rows * columns / in_word * 4);
   check("scales", scales.data.size(), rows * groups * size_of(scales.dtype));
-  if (has_zeros) check("zero points", zeros.size(), zero_words * 4);
+  if (has_zeros) {
+    check("zero points", zeros.size(),
+          floats ? rows * groups * size_of(scales.dtype) : zero_words * 4);
+  }
   return {std::move(name), found, rows,   columns, static_cast<int>(block),
           integers,        group, scales, zeros};
 }

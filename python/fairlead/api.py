@@ -13,7 +13,7 @@ from fairlead.elsewhere.stand_ins import where_it_is
 from fairlead.experiment.job import Job
 from fairlead.experiment.progress import Progress
 from fairlead.experiment.result import ExportResult
-from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options
+from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options, check_cache
 from fairlead.programs.export import check_tracer, is_program
 from fairlead.quantize import Blocks
 from fairlead.record.control_flow import ControlFlow
@@ -43,6 +43,8 @@ def export(
     target: OnnxRuntime | None = None,
     quantize: Blocks | None = None,
     lora: str | None = None,
+    functions: bool = False,
+    cache: str | None = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: bool | Callable[[str], None] = False,
 ) -> ExportResult:
@@ -79,6 +81,10 @@ def export(
     lora: "inputs" makes the active LoRA adapter of a model (of PEFT, or of the same structure) inputs of any rank, and
         writes it to a file with the suffix .onnx_adapter beside the .onnx file, for onnxruntime.LoraAdapter; "merge"
         adds it to the weights. None: the model as it stands.
+    functions: modules of one list that compute the same (the layers of a transformer) stand in the file once, as a
+        function of ONNX that is called for each of them.
+    cache: of a decoder in a portable file: "joined" makes past and new keys one new tensor, "static" writes new ones
+        into a buffer that is as long as the longest text (opset 24).
     checkpoint: of a model on meta, which has no values: a safetensors file, or a folder of them, with its tensors by
         their names.
     progress: True prints the stages, a function is called with each.
@@ -90,7 +96,8 @@ def export(
         dynamic_shapes=dynamic_shapes, input_names=input_names, output_names=output_names, opset=opset,
         external_data=external_data, verify=verify, strict=strict, tolerance=tolerance, allow_random=allow_random,
         max_size=max_size, optimize=optimize, notes=notes, shared_weights=shared_weights,
-        runtime=runtime, fused_for=target, quantize=quantize, lora=lora, checkpoint=checkpoint,
+        runtime=runtime, fused_for=target, quantize=quantize, lora=lora, functions=functions,
+        checkpoint=checkpoint, static_cache=check_cache(cache, target is not None, opset),
     )  # fmt: skip
     return export_with(options, model, inputs, path, tracer, progress)
 
@@ -114,7 +121,8 @@ def export_with(
             )
         return OnnxExport(model, None, inputs if path is None else path, options, Progress(show)).run_program(None)
     target: Any = target_of(path)
-    for name, given in (("target", options.fused_for), ("quantize", options.quantize)):
+    asked = (("target", options.fused_for), ("quantize", options.quantize), ("functions", options.functions or None))
+    for name, given in asked:
         if target is not OnnxExport and given is not None:
             raise _core.InvalidInput(
                 f"[export] Expected a path that ends in .onnx with {name}, got {str(path)!r}. Leave {name} out."

@@ -102,6 +102,16 @@ class Fusion(Row):
     requires: str | None = None  # of sizes: the file stops otherwise
 
 
+@dataclass(frozen=True, eq=False)
+class Function(Row):
+    """A function of the file: what several modules compute."""
+
+    name: str  # "LlamaDecoderLayer"
+    modules: str  # "model.layers.*"
+    calls: int
+    nodes: int  # of one call
+
+
 @dataclass
 class Contract:
     symbols: list[Symbol] = field(default_factory=list)
@@ -117,6 +127,8 @@ class Contract:
     drawn: dict[str, list[int]] = field(default_factory=dict)  # output drawn at each run -> axes of drawn sizes
     quantized: Any = None  # fairlead.quantize.Quantized or Kept
     fused: list[Fusion] | None = None  # None: the file is not for one runtime alone
+    static_cache: int | None = None  # layers whose cache is a buffer in a portable file; None: not asked for
+    functions: list[Function] | None = None  # None: they were not asked for
     verified: str = "not verified"
     proven: bool = False  # a tracer proved that the program is the same at every size
 
@@ -160,6 +172,8 @@ class Contract:
             lines += fused_words(self.fused)
         if self.quantized is not None:
             lines += self.quantized.words()
+        if self.functions is not None:
+            lines += function_words(self.functions)
         lines += [f"Note: {note}" for note in self.notes]
         if self.symbols and not self.proven:
             lines.append("Assumed: at sizes that were not tried the model executes the same operators")
@@ -170,7 +184,7 @@ class Contract:
 
 def has_shared_cache(contract: Contract) -> bool:
     """Whether past and present of the file may be the same memory."""
-    return any(row.kind == SHARED_CACHE and row.count for row in contract.fused or [])
+    return bool(contract.static_cache) or any(row.kind == SHARED_CACHE and row.count for row in contract.fused or [])
 
 
 def fused_words(rows: Sequence[Fusion]) -> list[str]:
@@ -186,6 +200,12 @@ def fused_words(rows: Sequence[Fusion]) -> list[str]:
         for why, count in row.refused.items():
             lines.append(f"  {row.kind} refused{f' {count} times' if count > 1 else ''}: {why}")
     return lines
+
+
+def function_words(rows: Sequence[Function]) -> list[str]:
+    if not rows:
+        return ["Functions", "  none: no two modules of a list compute the same of their inputs"]
+    return ["Functions", *(f"  {row.name} is {row.modules}: {row.calls} calls of {row.nodes} nodes" for row in rows)]
 
 
 def times(assumption: Mapping[str, Any]) -> str:

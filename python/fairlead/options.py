@@ -21,8 +21,10 @@ SMALLEST_OPSET = 18
 PACKED = ("torch.ao.nn.quantized.", "torch.ao.nn.intrinsic.quantized.", "torch.nn.quantized.")
 
 
-CACHES = ("joined", "shared")
+CACHES = ("joined", "shared", "int8")
 OLDEST_FUSED = 22  # of ONNX Runtime 1.x: before it GroupQueryAttention takes no mask
+STATIC_CACHE_OPSET = 24
+OLDEST_INT8_CACHE = 31  # whose GroupQueryAttention is known to take one on a CPU
 
 
 @dataclass(frozen=True)
@@ -35,6 +37,7 @@ class OnnxRuntime:
         stop there, and are faster.
     cache: of decoders; "joined" makes past and new keys one new tensor in each step, "shared" also takes one buffer for
         both, as long as the longest text, so that nothing is copied. The Generator and onnxruntime-genai do so then.
+        "int8" is such a buffer of integers, a quarter as large, and what that changes is measured.
 
     >>> fairlead.export(model, inputs, "model.onnx", target=fairlead.OnnxRuntime())
     """
@@ -53,11 +56,17 @@ class OnnxRuntime:
         if not isinstance(self.padding, bool):
             raise InvalidInput(f"[OnnxRuntime] Expected padding as True or False, got {self.padding!r}.")
         if self.cache not in CACHES:
-            raise InvalidInput(f'[OnnxRuntime] Expected the cache "joined" or "shared", got {self.cache!r}.')
+            raise InvalidInput(f'[OnnxRuntime] Expected the cache "joined", "shared" or "int8", got {self.cache!r}.')
         if self.version is not None and self.number() < OLDEST_FUSED:
             raise InvalidInput(
                 f"[OnnxRuntime] Expected ONNX Runtime 1.{OLDEST_FUSED} or newer for fused operators, got "
                 f"{self.version!r}. Leave the target out for a file that older ones run."
+            )
+
+        if self.cache == "int8" and 0 < self.number() < OLDEST_INT8_CACHE:
+            raise InvalidInput(
+                f"[OnnxRuntime] Expected ONNX Runtime 1.{OLDEST_INT8_CACHE} or newer for a cache in int8, got "
+                f'1.{self.number()}. Use "shared".'
             )
 
     def number(self) -> int:
@@ -100,7 +109,15 @@ class Options:
     checkpoint: Any = None  # of a model on meta
     checked: str = ""  # what was checked in place of the file, which is not run
     lora: str | None = None
+    functions: bool = False
+    static_cache: bool = False
     adapter: Any = None  # what `lora` makes of the model (fairlead.adapters)
+
+    @property
+    def cache(self) -> str:
+        if self.static_cache:
+            return "static"
+        return "joined" if self.fused_for is None else self.fused_for.cache
 
     def target(self, left_out: Sequence[str] = ()) -> Target:
         """For the core: what is known of the runtime of an ONNX file; fusions without those of kinds left out."""
@@ -126,6 +143,8 @@ def check_request(model: Any, path: Any, options: Options) -> str:
         )
     check_tolerance(options.tolerance)
     check_fused(options)
+    if not isinstance(options.functions, bool):
+        raise InvalidInput(f"[export] Expected functions as True or False, got {options.functions!r}.")
     check_quantize(options.quantize, options.fused_for is not None, options.opset)
     options.target()  # refuses a runtime that is not known
     for option in ("input_names", "output_names"):
@@ -155,6 +174,27 @@ def check_fused(options: Options) -> None:
             f"[export] Expected ONNX Runtime 1.{OLDEST_FUSED} or newer for fused operators, got 1.{target.number()}. "
             "Install a newer one, or leave the target out."
         )
+
+
+def check_cache(cache: Any, fused: bool, opset: int) -> bool:
+    """Whether it is static."""
+    if cache not in (None, "joined", "static"):
+        raise InvalidInput(
+            f'[export] Expected cache "joined" or "static", got {cache!r}. fairlead.OnnxRuntime(cache=...) has others.'
+        )
+    if cache != "static":
+        return False
+    if fused:
+        raise InvalidInput(
+            "[export] Expected a portable file with a static cache, got a target. Use its own: "
+            'fairlead.OnnxRuntime(cache="shared").'
+        )
+    if opset < STATIC_CACHE_OPSET:
+        raise InvalidInput(
+            f"[export] Expected opset {STATIC_CACHE_OPSET} or newer for a static cache, which TensorScatter writes, "
+            f"got {opset}. Pass opset={STATIC_CACHE_OPSET}."
+        )
+    return True
 
 
 def check_model(model: Any) -> None:

@@ -178,7 +178,22 @@ class Kept(Row):
         return lines
 
 
-def measured_words(row: Quantized | Kept) -> list[str]:
+@dataclass(frozen=True, eq=False)
+class RoundedCache(Row):
+    """A decoder's cache in int8, and what that did to its outputs."""
+
+    tensors: int
+    channels: int  # of one, each with a scale
+    outputs: Mapping[str, float]  # output -> how far it is off at the example
+    agreement: float | None = None
+    likelihood: Likelihood | None = None
+
+    def words(self) -> list[str]:
+        line = f"Cache in int8: {self.tensors} tensors, a scale for each of {self.channels} channels"
+        return [line, *measured_words(self)]
+
+
+def measured_words(row: Quantized | Kept | RoundedCache) -> list[str]:
     text = row.likelihood.words() if row.likelihood is not None else []
     if not row.outputs:
         return text

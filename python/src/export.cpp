@@ -18,6 +18,7 @@
 #include "fairlead/base/error.h"
 #include "fairlead/experiment/guards.h"
 #include "fairlead/onnx/default_inputs.h"
+#include "fairlead/onnx/functions.h"
 #include "fairlead/onnx/lowering.h"
 #include "fairlead/onnx/references.h"
 #include "fairlead/onnx/shared_cache.h"
@@ -45,6 +46,7 @@ namespace {
 struct ModelHandle {
   onnx::Model model;
   FusionLog fusions = {};
+  std::vector<onnx::Function> functions = {};  // that the model calls
 };
 
 // Programs share pools of expressions, which grow where one is lowered or joined: one thread at a
@@ -300,7 +302,7 @@ onnx::StagedModel write(const ModelHandle& h, const std::filesystem::path& path,
   if (external == "always") mode = ExternalData::kAlways;
   if (external == "never") mode = ExternalData::kNever;
   nb::gil_scoped_release release;
-  return onnx::write_model(h.model, path.string(), mode, std::move(shared));
+  return onnx::write_model(h.model, path.string(), mode, std::move(shared), &h.functions);
 }
 
 std::unique_ptr<ModelHandle> weights_as_inputs(
@@ -323,6 +325,15 @@ void for_each_node(const onnx::Graph& graph, const Visit& visit) {
       const auto* inner = std::get_if<std::shared_ptr<onnx::Graph>>(&a.value);
       if (inner != nullptr && *inner) for_each_node(**inner, visit);
     }
+  }
+}
+
+// Those of functions once each.
+template <typename Visit>
+void for_each_node(const ModelHandle& h, const Visit& visit) {
+  for_each_node(h.model.graph, visit);
+  for (const onnx::Function& function : h.functions) {
+    for (const onnx::Node& node : function.nodes) visit(node);
   }
 }
 
@@ -392,7 +403,7 @@ nb::tuple keep(ModelHandle& h, const quant::StoredRows& stored, bool int8_activa
 
 nb::dict operators(const ModelHandle& h) {
   std::map<std::string, int> counts;
-  for_each_node(h.model.graph, [&](const onnx::Node& node) { ++counts[node.op]; });
+  for_each_node(h, [&](const onnx::Node& node) { ++counts[node.op]; });
   nb::dict result;
   for (const auto& [name, count] : counts) result[name.c_str()] = count;
   return result;
@@ -534,7 +545,7 @@ void init_export(nb::module_& m) {
       .def_prop_ro("node_count",
                    [](const ModelHandle& h) {
                      std::size_t count = 0;
-                     for_each_node(h.model.graph, [&](const onnx::Node&) { ++count; });
+                     for_each_node(h, [&](const onnx::Node&) { ++count; });
                      return count;
                    })
       .def_prop_ro("operators", &operators)
@@ -560,6 +571,49 @@ void init_export(nb::module_& m) {
             return std::make_pair(found.layers, found.why);
           },
           "Past and present may be the same memory: of how many layers, or why not.")
+      .def(
+          "static_cache",
+          [](ModelHandle& h) {
+            const onnx::SharedCache found = onnx::static_cache(h.model);
+            return std::make_tuple(found.layers, found.why, found.mask, found.mask_axis);
+          },
+          "New keys are written into a buffer: of how many layers, or why not; the input that is "
+          "as "
+          "long as past and new tokens, and its axis.")
+      .def_prop_ro(
+          "cache_pairs",
+          [](const ModelHandle& h) {
+            std::vector<std::pair<std::string, std::string>> pairs;
+            const auto name = [&](onnx::TensorId id) {
+              return h.model.tensors[static_cast<std::size_t>(id)].name;
+            };
+            for (const auto& [past, present] : onnx::cache_pairs(h.model)) {
+              pairs.emplace_back(name(past), name(present));
+            }
+            return pairs;
+          },
+          "Inputs of a cache that GroupQueryAttention reads, and the outputs that go on with them.")
+      .def(
+          "int8_cache",
+          [](ModelHandle& h, const std::map<std::string, std::vector<float>>& scales) {
+            onnx::int8_cache(h.model, scales);
+          },
+          "scales"_a,
+          "A shared cache of integers, with a scale for each channel of every past input.")
+      .def(
+          "fold_functions",
+          [](ModelHandle& h, const std::map<std::string, std::string>& classes) {
+            nb::gil_scoped_release release;
+            std::vector<std::tuple<std::string, std::string, std::int64_t, std::size_t>> rows;
+            h.functions = onnx::fold_functions(h.model, classes);
+            for (const onnx::Function& f : h.functions) {
+              rows.emplace_back(f.name, f.modules, f.calls, f.nodes.size());
+            }
+            return rows;
+          },
+          "classes"_a,
+          "Repeated modules become functions: (name, modules, calls, nodes of one) of each. "
+          "classes: names by module.")
       .def(
           "default_inputs",
           [](ModelHandle& h, const std::vector<std::string>& names) {

@@ -82,3 +82,46 @@ TEST_CASE("a past that others read, or whose length is nowhere else, is not shar
   none.model.graph.nodes.pop_back();
   CHECK(share_cache(none.model).why == "no GroupQueryAttention reads a cache");
 }
+
+TEST_CASE("a cache in int8 has scales of its own for keys and values") {
+  Decoder decoder;
+  CHECK(share_cache(decoder.model).why.empty());
+  const auto pairs = cache_pairs(decoder.model);
+  REQUIRE(pairs.size() == 2);
+  CHECK(pairs[0].first == decoder.key);
+  const std::vector<float> keys(16, 0.5F), values(16, 0.25F);
+  int8_cache(decoder.model, {{"past.key", keys}, {"past.value", values}});
+  const Node& node = decoder.model.graph.nodes.back();
+  REQUIRE(node.inputs.size() == 14);
+  CHECK(decoder.model.tensors[static_cast<std::size_t>(decoder.key)].dtype == Dtype::kInt8);
+  CHECK(decoder.model.tensors[static_cast<std::size_t>(pairs[1].second)].dtype == Dtype::kInt8);
+  REQUIRE(decoder.model.graph.initializers.size() == 2);
+  CHECK(decoder.model.graph.initializers[1].tensor == node.inputs[13]);
+  CHECK(decoder.model.graph.initializers[1].data.dims == std::vector<std::int64_t>{16});
+}
+
+TEST_CASE("a static cache is written by TensorScatter, and its mask hides the rest") {
+  Decoder decoder;
+  Model& model = decoder.model;
+  model.graph.nodes.clear();
+  model.graph.outputs.clear();
+  const TensorId new_key = decoder.tensor("new.key"), new_value = decoder.tensor("new.value");
+  const TensorId keys = decoder.tensor("present.0"), values = decoder.tensor("present.1");
+  const TensorId hides = decoder.tensor("hides", model.tensors[2].shape), y = decoder.tensor("out");
+  decoder.add("Concat", {decoder.key, new_key}, {keys}, {{"axis", std::int64_t{2}}});
+  decoder.add("Concat", {decoder.value, new_value}, {values}, {{"axis", std::int64_t{-2}}});
+  decoder.add("Attention", {decoder.x, keys, values, hides}, {y});
+  model.graph.outputs = {y, keys, values};
+  Model causal = model;
+  causal.graph.nodes[2].attributes = {{"is_causal", std::int64_t{1}}};
+  CHECK(static_cache(causal).why == "present.1 is read by Attention");
+  CHECK(causal.graph.nodes[0].op == "Concat");
+  const SharedCache found = static_cache(model);
+  CHECK(found.why.empty());
+  CHECK(found.layers == 1);
+  CHECK(found.mask == "mask");
+  CHECK(found.mask_axis == 1);
+  const Node& attention = model.graph.nodes.back();
+  CHECK(attention.inputs[3] != hides);
+  CHECK(cache_pairs(model).size() == 2);
+}

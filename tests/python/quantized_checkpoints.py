@@ -1,4 +1,4 @@
-"""Folders with weights of GPTQ, AWQ, compressed-tensors, fp8 and mxfp4, written here from the published layouts."""
+"""Folders with weights of GPTQ, AWQ, compressed-tensors, HQQ, fp8 and mxfp4, written here from the published layouts."""
 
 import json
 
@@ -54,6 +54,20 @@ def int_quantized(shape, draw):
     return {"weight": torch.from_numpy(q), "weight_scale": s}, q.astype(np.float32) * s.float().numpy()
 
 
+def hqq(shape, draw, bits=4):
+    q, _, s, _ = group_of(shape, 32, draw, bits)
+    zeros = torch.from_numpy(draw.uniform(0, 2**bits - 1, s.shape).astype(np.float16))
+    spread = [np.repeat(each.double().numpy(), 32, 1) for each in (zeros, s)]
+    groups = q.reshape(-1, 32).astype(np.uint8)
+    half = len(groups) // 2
+    made = groups if bits == 8 else (groups[:half] << 4) | groups[half:]
+    tensors = {
+        "W_q": torch.from_numpy(made), "scale": s.reshape(-1, 1), "zero": zeros.reshape(-1, 1),
+        "shape": torch.tensor(shape), "axis": torch.tensor(1, dtype=torch.int32), "nbits": torch.tensor(bits),
+    }  # fmt: skip
+    return tensors, ((q - spread[0]) * spread[1]).astype(np.float32)
+
+
 def of_tensors(form, bits, group):
     return {
         "quant_method": "compressed-tensors", "format": form,
@@ -69,6 +83,8 @@ METHODS = {
     ),
     "AWQ": (awq, {"quant_method": "awq", "bits": 4, "group_size": 64, "version": "gemm"}),
     "compressed-tensors 4 bits": (pack_quantized, of_tensors("pack-quantized", 4, 32)),
+    "HQQ 4 bits": (hqq, {"quant_method": "hqq", "quant_config": {"weight_quant_params": {"axis": 1}}}),
+    "HQQ 8 bits": (lambda shape, draw: hqq(shape, draw, 8), {"quant_method": "hqq"}),
     "compressed-tensors int8": (int_quantized, of_tensors("int-quantized", 8, None)),
 }
 

@@ -75,10 +75,8 @@ def llama():
 
 
 def experts(kind, **options):
-    config = getattr(transformers, f"{kind}Config")(
-        vocab_size=99, hidden_size=32, intermediate_size=48, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, use_cache=False, **options,
-    )  # fmt: skip
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4} | options
+    config = getattr(transformers, f"{kind}Config")(vocab_size=99, num_key_value_heads=2, use_cache=False, **sizes)
     model = getattr(transformers, f"{kind}ForCausalLM")(config)
     return model, lambda b, s: {"input_ids": ids(b, s), "attention_mask": mask(b, s)}
 
@@ -326,6 +324,26 @@ def test_what_cannot_be_fused_for_is_said(wrong, words):
 
 def exported(path="m.onnx", **options):
     return fairlead.export(torch.nn.Linear(2, 2).eval(), (torch.ones(1, 2),), path, **options)
+
+
+def test_few_large_experts_are_a_product_each(tmp_path):
+    """MoE takes longer than those: it packs no weights."""
+    model, inputs = made(lambda: experts("Mixtral", num_local_experts=3, hidden_size=256, intermediate_size=256))
+    result = fairlead.export(model, inputs(2, 7), tmp_path / "m.onnx", target=fairlead.OnnxRuntime())
+    assert "MoE refused 2 times: it takes longer than a product for each of few experts" in str(result.contract)
+    assert not {"MoE", "Loop"} & set(result.operators)
+    assert result.operators["MatMul"] >= 2 * 2 * 3
+    quantized = fairlead.export(
+        model, inputs(2, 7), tmp_path / "q.onnx", target=fairlead.OnnxRuntime(), quantize=fairlead.Int4()
+    )
+    assert quantized.operators["MatMulNBits"] >= 2 * 2 * 3
+
+
+@pytest.mark.parametrize(("count", "loops"), [(16, 0), (17, 4)])
+def test_many_experts_are_a_loop_in_portable_files(count, loops, tmp_path):
+    model, inputs = made(lambda: experts("Mixtral", num_local_experts=count))
+    result = fairlead.export(model, inputs(2, 7), tmp_path / "m.onnx")
+    assert result.operators.get("Loop", 0) == loops
 
 
 def test_experts_of_another_form_are_said(tmp_path):

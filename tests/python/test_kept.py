@@ -14,6 +14,7 @@ import torch
 from fairlead.checkpoint.loaded import load_model
 from fairlead.checkpoint.source import find
 from quantized_checkpoints import METHODS, folder_of
+from safetensors.torch import load_file, save_file
 from transformers import LlamaForCausalLM
 
 import fairlead
@@ -180,8 +181,8 @@ def test_folders_of_other_methods_are_kept_too(name, tmp_path):
 FOLDERS = {
     "a method with a table": (
         {"quant_method": "bitsandbytes"},
-        "Expected weights quantised by gptq, awq, compressed-tensors or in a GGUF file, got bitsandbytes in .*, which "
-        "cannot be kept without loss",
+        "Expected weights quantised by gptq, awq, compressed-tensors, hqq or in a GGUF file, got bitsandbytes in .*, "
+        "which cannot be kept without loss: its levels come from a table",
     ),
     "columns by importance": ({"group_size": 64}, "columns in the order of their importance"),
     "three bits": ({"bits": 3}, "3 bits, not 4 or 8"),
@@ -200,6 +201,28 @@ FOLDERS = {
 def test_folders_that_cannot_be_kept_are_refused(wrong, tmp_path):
     changed, words = FOLDERS[wrong]
     folder_of(tmp_path / "folder", "GPTQ 4 bits", **changed)
+    with pytest.raises(fairlead.InvalidInput, match=words):
+        kept(tmp_path / "folder", tmp_path)
+    assert not (tmp_path / "out").exists()
+
+
+HQQ = {
+    "axis": (lambda t: t * 0, "groups along axis 0, which are no blocks of a row"),
+    "W_q": (lambda t: t[: len(t) // 2].clone(), "other integers than of 4 or 8 bits"),
+    "zero": (lambda t: t.float(), "zero points of another type than scales"),
+    "scale": (lambda t: t[1:].clone(), "bytes of scales for"),
+    "shape": (lambda t: t.repeat(2), "too many values to unpack"),
+}
+
+
+@pytest.mark.parametrize("part", HQQ)
+def test_other_forms_of_hqq_are_refused(part, tmp_path):
+    changed, words = HQQ[part]
+    folder_of(tmp_path / "folder", "HQQ 4 bits")
+    (path,) = (tmp_path / "folder").glob("*.safetensors")
+    tensors = load_file(path)
+    name = next(name for name in tensors if name.endswith(f".{part}"))
+    save_file(tensors | {name: changed(tensors[name])}, path, metadata={"format": "pt"})
     with pytest.raises(fairlead.InvalidInput, match=words):
         kept(tmp_path / "folder", tmp_path)
     assert not (tmp_path / "out").exists()

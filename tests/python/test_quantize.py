@@ -174,3 +174,24 @@ def test_weights_that_no_block_holds_stay_floats_and_are_said(wrong, tmp_path):
     with torch.no_grad():
         eager = model(x).numpy()
     assert (np.isfinite(got) == np.isfinite(eager)).all()
+
+
+def test_the_report_shows_what_was_lost(tmp_path):
+    result = fairlead.export(
+        Mlp().eval(),
+        (torch.randn(3, 64),),
+        tmp_path / "m.onnx",
+        target=fairlead.OnnxRuntime(),
+        quantize=fairlead.Int4(),
+    )
+    with open(fairlead.report.write_report(result.path), encoding="utf-8") as file:
+        page = file.read()
+    shown = page[page.index("What quantising cost") : page.index(">Structure<")]
+    assert "Weights in int4 in blocks of 32." in shown
+    errors = result.contract.quantized.layers
+    places = [shown.index(f">{name}<") for name in sorted(errors, key=lambda name: -errors[name])]
+    assert places == sorted(places)  # the largest first
+    assert f"{max(errors.values()):.2g}" in shown
+    plain = fairlead.export(Mlp().eval(), (torch.randn(3, 64),), tmp_path / "plain.onnx")
+    with open(fairlead.report.write_report(plain.path), encoding="utf-8") as file:
+        assert "What quantising cost" not in file.read()

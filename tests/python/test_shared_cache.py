@@ -76,5 +76,5 @@ def test_what_has_no_such_cache_says_so(tmp_path):
     target = fairlead.OnnxRuntime(cache="shared")
     result = fairlead.export(Scores().eval(), (torch.randn(2, 3, 4),), tmp_path / "m.onnx", target=target)
     assert "shared cache refused: no GroupQueryAttention reads a cache" in str(result.contract)
-    with pytest.raises(fairlead.InvalidInput, match='Expected the cache "joined" or "shared", got \'static\''):
+    with pytest.raises(fairlead.InvalidInput, match='Expected the cache "joined", "shared" or "int8", got \'static\''):
         fairlead.OnnxRuntime(cache="static")

@@ -37,14 +37,14 @@ Val bias_of(Lowering& b, std::size_t i, Expr queries, double hidden) {
   return b.expand(v, shape, full);
 }
 
-// 0, or the file stops.
-Val same_angles(Lowering& b, std::size_t i, Expr past) {
+// `last` [1], or the file stops.
+Val with_same_angles(Lowering& b, Val last, std::size_t i, Expr past) {
   const Val angles = b.in(i);
   const Val off = b.op("Sub", {angles, b.slice(angles, 0, b.ints({0}), b.ints({1}))});
   const Val sum = b.reduce("ReduceSumSquare", off, {0, 1, 2}, false);
   const Val first = b.op("Less", {b.dim(past), b.ints({1})});
   const Val wrong = b.op("And", {b.cast(sum, Dtype::kBool), first});
-  return b.zero_unless(b.cast(wrong, Dtype::kInt64), kRotationWords);
+  return b.unless(last, b.cast(wrong, Dtype::kInt64), kRotationWords);
 }
 
 // onnxruntime::group_query_attention(Tensor query, Tensor? key, Tensor? value, Tensor? past_key,
@@ -64,7 +64,7 @@ void lower_group_query_attention(Lowering& b) {
   const Expr past = b.has(3) ? b.shape(3)[2] : b.expr(0);
   const Expr total = b.pool().add(queries, past);
   Val last = b.dim(b.pool().sub(total, b.expr(1)));
-  if (b.flag(16)) last = b.op("Add", {last, same_angles(b, 15, past)});
+  if (b.flag(16)) last = with_same_angles(b, last, 15, past);
   const Val lengths = b.expand(b.cast(last, Dtype::kInt32), {b.expr(1)}, {batch});
   Inputs inputs = {joined(b, 0, b.flag(12)),
                    joined(b, 1, b.flag(13)),

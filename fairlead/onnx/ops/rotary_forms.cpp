@@ -4,10 +4,12 @@
 namespace fairlead::onnx {
 namespace {
 
-// [batch * sequence, size / 2], or more rows, of [batch, sequence, size / 2].
-Val rows_of(Lowering& b, Val v, const Shape& shape, Expr more) {
-  const Shape rows = {b.pool().mul(shape[0], shape[1]), shape[2]};
-  v = b.reshape(v, shape, rows);
+// [batch * sequence, size / 2] of [batch, sequence, size / 2].
+Val rows_of(Lowering& b, Val v, const Shape& shape) {
+  return b.reshape(v, shape, {b.pool().mul(shape[0], shape[1]), shape[2]});
+}
+
+Val with_more(Lowering& b, Val v, Expr more) {
   if (is_const(more, 0)) return v;
   const Val pads = b.concat({b.ints({0, 0}), b.dim(more), b.ints({0})}, 0);
   return b.op("Pad", {v, pads, b.scalar(0, b.dtype_of(v))});
@@ -31,12 +33,13 @@ RotaryTables rotary_tables(Lowering& b, std::size_t cos, std::size_t sin, std::s
   const Shape& whole = b.shape(b.has(cos) ? cos : angles);
   RotaryTables made;
   if (b.has(cos)) {
-    made.cos = rows_of(b, first_half(b, cos), half_of(b, cos), more);
-    made.sin = rows_of(b, first_half(b, sin), half_of(b, sin), more);
+    made.cos = with_more(b, rows_of(b, first_half(b, cos), half_of(b, cos)), more);
+    made.sin = with_more(b, rows_of(b, first_half(b, sin), half_of(b, sin)), more);
   } else {
     // Of the new tokens alone: what the table is longer than they are nobody reads.
-    made.cos = rows_of(b, b.op("Cos", {b.in(angles)}), whole, more);
-    made.sin = rows_of(b, b.op("Sin", {b.in(angles)}), whole, more);
+    const Val turned = rows_of(b, b.in(angles), whole);
+    made.cos = with_more(b, b.op("Cos", {turned}), more);
+    made.sin = with_more(b, b.op("Sin", {turned}), more);
   }
   const Val each =
       b.op("Shape", {b.in(b.has(cos) ? cos : angles)}, {attr("start", 0), attr("end", 2)});

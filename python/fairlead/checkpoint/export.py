@@ -38,7 +38,7 @@ from fairlead.exporters.model_settings import exportable
 from fairlead.generation.export import manifest_of, shared_weights
 from fairlead.generation.plan import PartPlan, Plan
 from fairlead.generation.together import check_together, is_alone
-from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options, check_fused
+from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options, check_cache, check_fused
 from fairlead.quantize import Blocks, Keep, check_kept, check_quantize
 from fairlead.report.record import keep_times
 from fairlead.runtime import manifest
@@ -91,6 +91,8 @@ def export_checkpoint(
     target: OnnxRuntime | None = None,
     quantize: Blocks | None = None,
     weights: Keep | None = None,
+    functions: bool = False,
+    cache: str | None = None,
     in_place: bool = False,
     place: str | None = None,
     adapter: str | os.PathLike[str] | None = None,
@@ -111,6 +113,8 @@ def export_checkpoint(
     quantize: fairlead.Int4() or fairlead.Int8(), of the .onnx files; see fairlead.export.
     weights: fairlead.Keep() stores the weights of a quantised checkpoint (GGUF, GPTQ, AWQ, compressed-tensors) in the
         .onnx files as they are there, for ONNX Runtime, which then is the target, instead of as floats.
+    functions: layers that compute the same stand in the .onnx files once; see fairlead.export.
+    cache: "static" for portable .onnx files whose cache is one buffer; see fairlead.export.
     in_place: the .onnx file goes into the checkpoint's own folder and refers to its safetensors files: no weight is
         loaded or copied, whatever the size of the model (docs/large_models.md). `folder` is left out.
     place: "copy" puts the checkpoint's own files into `folder`, where the .onnx file refers to them, and loads nothing
@@ -158,7 +162,8 @@ def export_checkpoint(
     options = Options(
         external_data=external_data, verify=verify, strict=strict, allow_random=allow_random, opset=opset,
         tolerance=TOLERANCE.get(dtype or "") if tolerance is None else tolerance, max_size=dict(max_size or {}),
-        fused_for=target, quantize=quantize,
+        fused_for=target, quantize=quantize, functions=functions,
+        static_cache=check_cache(cache, target is not None, opset),
     )  # fmt: skip
     check_fused(options)
     check_quantize(quantize, target is not None, opset)
@@ -214,7 +219,8 @@ class _Run:
     @property
     def exact(self) -> bool:
         """Whether the files compute what the model does, but for rounding."""
-        return self.options.quantize is None and self.options.stored_activations == "float32"
+        rounds = self.options.stored_activations != "float32" or self.options.cache == "int8"
+        return self.options.quantize is None and not rounds
 
     @contextlib.contextmanager
     def stage(self, name: str, what: str) -> Iterator[None]:
@@ -328,7 +334,14 @@ class _Run:
             options = replace(options, output_names=part.output_names, shared_weights=shared, lora=lora)
         else:  # these are of .onnx files
             options = replace(
-                options, opset=DEFAULT_OPSET, external_data="auto", fused_for=None, quantize=None, stored=None
+                options,
+                opset=DEFAULT_OPSET,
+                external_data="auto",
+                fused_for=None,
+                quantize=None,
+                stored=None,
+                functions=False,
+                static_cache=False,
             )
         prefix = f"{file}: " if several else ""
 

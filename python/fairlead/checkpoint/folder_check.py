@@ -20,6 +20,7 @@ from fairlead.report.record import read_record
 from fairlead.tree.calls import Call, normalise
 from fairlead.verify.patience import seconds_for
 from fairlead.verify.runtime_check import OnnxSession, compare, eager
+from fairlead.verify.static_cache import session_of
 
 GENERATED = 16  # tokens of the greedy generation that are compared
 
@@ -90,7 +91,7 @@ def opened(path: str) -> OnnxSession:
     if not os.path.isfile(path):
         raise InvalidInput(f"[verify] Expected an ONNX file, got '{path}', which does not exist.")
     try:
-        return OnnxSession(path, seconds_for(path))
+        return session_of(path, seconds_for(path))
     except Exception as error:
         raise InvalidInput(
             f"[verify] Expected a file that ONNX Runtime loads in '{path}', got {one_line(error)}. Export it again."
@@ -106,6 +107,10 @@ def check_call(model: torch.nn.Module, call: Call, session: OnnxSession, toleran
     try:
         if missing:
             raise ValueError(f"the file takes {missing[0]}, the model does not")
+        given = [each.name for each in session.session.get_inputs() if each.type == "tensor(int8)"]
+        narrow = next((name for name in given if feeds[name].is_floating_point()), None)
+        if narrow is not None:
+            raise ValueError(f"the file takes {narrow} in int8; what that costs is in its contract")
         return compare(session.outputs, expected, session.run(feeds), tolerance, drawn)
     except Exception as error:  # one call that cannot be computed is a row
         return {"ok": False, "scaled": math.inf, "abs": math.inf, "output": "", "problem": one_line(error)}

@@ -58,6 +58,10 @@ def made(path: str, maker: Callable[..., StoredMatrix], *arguments: Any) -> Stor
         raise
 
 
+# Methods that cannot be, and why.
+TABLES = {"bitsandbytes": ": its levels come from a table (nf4, fp4), and no kernel looks them up"}
+
+
 # ---- folders -----------------------------------------------------------------------------------------------
 
 Tensors = Mapping[str, torch.Tensor]
@@ -98,9 +102,10 @@ def stored_matrices(checkpoint: Checkpoint) -> list[StoredMatrix]:
     method = method_of(checkpoint) or "nothing"
     if method not in METHODS:
         known = ", ".join(METHODS)
+        why = TABLES.get(method, "")
         raise InvalidInput(
             f"[export] Expected weights quantised by {known} or in a GGUF file, got {method} in "
-            f"'{checkpoint.folder}', which cannot be kept without loss. {INSTEAD}"
+            f"'{checkpoint.folder}', which cannot be kept without loss{why}. {INSTEAD}"
         )
     return matrices(checkpoint, tensors_of(checkpoint))[0]
 
@@ -256,9 +261,30 @@ def compressed_tensors(settings: dict[str, Any], t: Tensors) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+def hqq(settings: dict[str, Any], t: Tensors) -> tuple[Any, ...]:
+    """W_q [groups / 2, group] or [groups, group] of bytes, scale and zero [groups, 1], and shape, axis, nbits."""
+    how = (settings.get("quant_config") or {}).get("weight_quant_params") or {}
+    axis = int(t["axis"]) if "axis" in t else int(how["axis"])
+    if axis != 1:
+        raise ValueError(f"groups along axis {axis}, which are no blocks of a row")
+    if t["W_q"].dtype != torch.uint8:
+        raise ValueError(f"integers as {t['W_q'].dtype}, not as bytes")
+    if t["zero"].dtype != t["scale"].dtype:
+        raise ValueError("zero points of another type than scales")
+    rows, columns = [int(size) for size in t["shape"]]
+    bits = 8 * t["W_q"].numel() // max(1, rows * columns)
+    if bits not in (4, 8) or int(t.get("nbits", torch.tensor(bits))) != bits:
+        raise ValueError("other integers than of 4 or 8 bits")
+    return (
+        f"HQQ {bits} bits", rows, columns, t["W_q"].shape[1], packed(t["W_q"]), *scales_of(t["scale"]),
+        packed(t["zero"]),
+    )  # fmt: skip
+
+
 # Method -> how the tensors end that tell a module, and the arguments of StoredMatrix.of_groups after the name.
 METHODS: dict[str, tuple[tuple[str, ...], Callable[[dict[str, Any], Tensors], tuple[Any, ...]]]] = {
     "gptq": ((".qweight",), gptq),
     "awq": ((".qweight",), awq),
     "compressed-tensors": ((".weight_packed", ".weight_scale"), compressed_tensors),
+    "hqq": ((".W_q",), hqq),
 }

@@ -112,8 +112,9 @@ for command in (completion, generate, inspect, report, sweep, verify):
     help="Fuse operators into those that only this runtime has, on a CPU; by default every runtime can run the file.",
 )  # fmt: skip
 @click.option(
-    "--cache", type=click.Choice(["joined", "shared"]), default="joined", show_default=True,
-    help="Of a decoder. shared: one buffer that grows in place, with --for onnxruntime.",
+    "--cache", type=click.Choice(["joined", "shared", "int8", "static"]), default="joined", show_default=True,
+    help="Of a decoder. With --for onnxruntime shared: one buffer that grows in place; int8: the same in integers. "
+    "static: one buffer in a portable file, of opset 24.",
 )  # fmt: skip
 @click.option(
     "--quantize", type=click.Choice(["int4", "int8"]), default=None,
@@ -127,6 +128,7 @@ for command in (completion, generate, inspect, report, sweep, verify):
     "--activations", type=click.Choice(["float32", "int8"]), default="float32", show_default=True,
     help="What quantised weights are multiplied by; int8 is faster and less exact.",
 )  # fmt: skip
+@click.option("--functions", is_flag=True, help="Write layers that compute the same once, as functions of ONNX.")
 @click.option("--no-verify", is_flag=True, help="Do not run the file in ONNX Runtime.")
 @click.option("--trust-remote-code", is_flag=True, help="Run Python that lies in the checkpoint. Read it first.")
 @click.option(

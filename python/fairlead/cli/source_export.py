@@ -14,7 +14,7 @@ from fairlead.checkpoint.export import FORMATS, CheckpointExport, export_checkpo
 from fairlead.checkpoint.source import Checkpoint
 from fairlead.cli import model_source
 from fairlead.experiment.result import ExportResult
-from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options
+from fairlead.options import DEFAULT_OPSET, STATIC_CACHE_OPSET, OnnxRuntime, Options, check_cache
 from fairlead.quantize import NAMED, Keep
 
 KEPT = ("verify", "tolerance", "allow_random", "strict", "max_size")  # options of every format
@@ -45,9 +45,14 @@ class CommandOptions:
             raise InvalidInput("[export] Expected --quantize with --activations, got none. Add --quantize int4.")
         cache = given.pop("cache", "joined")
         fused = given.pop("for_runtime", None) or given["weights"]
-        if cache != "joined" and not fused:
-            raise InvalidInput("[export] Expected --for onnxruntime with --cache shared, got a portable file. Add it.")
-        given["target"] = OnnxRuntime(cache=cache) if fused else None
+        if cache == "static":
+            given["opset"] = given.get("opset") or STATIC_CACHE_OPSET
+            given["cache"] = cache
+        elif cache != "joined" and not fused:
+            raise InvalidInput(
+                f"[export] Expected --for onnxruntime with --cache {cache}, got a portable file. Add it."
+            )
+        given["target"] = OnnxRuntime(cache="joined" if cache == "static" else cache) if fused else None
         return {
             "verify": not given.pop("no_verify", False), "opset": given.pop("opset", None) or DEFAULT_OPSET, **given,
         }  # fmt: skip
@@ -173,6 +178,7 @@ def of_class(source: str, output: str | None, options: CommandOptions, show: Any
         if given.pop("weights") is not None:
             raise InvalidInput(f"[export] Expected a checkpoint with --weights keep, got '{source}'. Leave it out.")
         given["fused_for"] = given.pop("target")
+        given["static_cache"] = check_cache(given.pop("cache", None), given["fused_for"] is not None, given["opset"])
         if kind != "onnx":
             given = {name: given[name] for name in KEPT if name in given}
         stem, ending = os.path.splitext(output)

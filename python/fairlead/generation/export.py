@@ -139,11 +139,13 @@ def manifest_of(
         for key in ("last", "optional", "gives", "takes"):
             if getattr(part, key) is not None:
                 parts[part.name][key] = getattr(part, key)
+    dtypes = {row.name: row.dtype for program in programs.values() for row in program.contract.inputs}
+    cache = [entry | {"dtype": dtypes.get(entry["past"], entry["dtype"])} for entry in plan.cache]
     shared = all(has_shared_cache(programs[part.name].contract) for part in plan.parts if part.name in plan.step)
     return {
         "format": manifest.FORMAT, "fairlead": __version__, "model": type(model).__name__, "kind": plan.kind,
         "parts": parts, "once": plan.once, "prefill": plan.prefill, "step": plan.step,
-        "cache": [entry | {"shared": True} for entry in plan.cache] if shared else plan.cache,
+        "cache": [entry | {"shared": True} for entry in cache] if shared else cache,
         "prompt_only": plan.prompt_only, "grid": plan.grid, "positions": plan.positions, "tokens": plan.tokens,
         "settings": settings_of(model, generation_config),
     }  # fmt: skip

@@ -285,6 +285,7 @@ class ProgramExport:
         self.job.refuse_assumptions(contract)
         with self.progress.stage("lower", "lowering to ONNX"):
             model = self.lowered()
+            self.job.fold(model, contract)
             model.add_metadata("fairlead.contract", contract.text(checked=False))
         with self.progress.stage("write", f"writing {self.job.path}"):
             staged = self.job.staged = model.write(self.job.path, self.options.external_data)

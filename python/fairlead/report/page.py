@@ -147,7 +147,7 @@ def part(
         "worst": None if worst is None else number(worst["scaled"]),
         "tolerance": None if worst is None else number(worst.get("tolerance", 0.0)),
         "drawn": list(contract.get("drawn", {})),
-        "chart": chart, "known": bool(contract),
+        "chart": chart, "losses": losses(contract), "known": bool(contract),
         "symbols": [symbol_row(s, colors) for s in contract.get("symbols", [])],
         "values": value_rows(contract, summary, colors),
         "fixed": [
@@ -163,6 +163,19 @@ def part(
         ],
         "data": safe_json(tree_data(found, path)),
     }  # fmt: skip
+
+
+def losses(contract: dict[str, Any]) -> dict[str, Any] | None:
+    """What quantising cost: weights and outputs, those that lost most first."""
+    found = contract.get("quantized") or {}
+    rows = {}
+    for kind in ("layers", "outputs"):
+        values = [(name, number(value)) for name, value in found.get(kind, {}).items()]
+        rows[kind] = bars(sorted((row for row in values if math.isfinite(row[1])), key=lambda row: -row[1]), 1)
+    if not rows["layers"] and not rows["outputs"]:
+        return None
+    agreement = number(found.get("agreement"))
+    return {**rows, "format": found.get("format", ""), "agreement": agreement if math.isfinite(agreement) else None}
 
 
 def symbol_row(symbol: dict[str, Any], colors: dict[str, int]) -> dict[str, Any]:

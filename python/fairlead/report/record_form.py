@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairlead.base.json_form import Map, whole
+from fairlead.base.json_form import Map, problem, whole
 
 SIZE = whole(-(2**63), 2**63 - 1)
 
@@ -15,6 +15,13 @@ def number(value: Any) -> str:
     return "" if right or value in ("nan", "inf", "-inf") else "a number"
 
 
+QUANTIZED = {"format?": str, "layers?": Map(number), "outputs?": Map(number), "agreement?": number}
+
+
+def quantized(value: Any) -> str:
+    return "" if value is None else problem(value, QUANTIZED)
+
+
 VALUES = [{"name": str, "dtype": str, "shape": [str]}]
 CONTRACT = {
     "symbols?": [{"name": str, "tried": [SIZE], "min": SIZE, "max": SIZE, "where": str}],
@@ -22,7 +29,7 @@ CONTRACT = {
     "fixed?": [{"name": str, "axis": SIZE, "size": SIZE, "reason": str, "branches?": bool}],
     "assumptions?": [{"kind": str, "what": str, "module": str, "source": str, "count?": SIZE, "operator?": str}],
     "ignored?": [str], "written?": [str], "notes?": [str], "required?": [str], "computed_in?": [str],
-    "drawn?": Map([SIZE]), "verified?": str, "proven?": bool,
+    "drawn?": Map([SIZE]), "verified?": str, "proven?": bool, "quantized?": quantized,
 }  # fmt: skip
 RECORD = {
     "model?": str, "versions?": Map(str), "contract?": CONTRACT, "example?": Map(SIZE),

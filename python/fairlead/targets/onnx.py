@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 
 from fairlead._core import FairleadError, InvalidInput
-from fairlead.contract import SHARED_CACHE, Contract, Fusion
+from fairlead.base.plain_json import plain_json
+from fairlead.contract import SHARED_CACHE, Contract, Function, Fusion
 from fairlead.experiment.job import Job
 from fairlead.experiment.result import ExportResult
 from fairlead.options import check_request
 from fairlead.programs.export import ProgramExport
 from fairlead.quantize import Kept, Quantized
 from fairlead.report.failure import explain
+from fairlead.targets.rounded_cache import Scales, note_rounded, rounded, scales_of
+from fairlead.targets.static_cache import note_static
 from fairlead.tree.calls import Call, resized, with_other_tensors
 from fairlead.verify.ort_values import to_tensor
 from fairlead.verify.runtime_check import LARGE, OnnxSession
+from fairlead.verify.static_cache import STATIC_CACHE, StaticSession
 
 PACKED = "packed projections"
 
@@ -32,6 +37,8 @@ class OnnxExport(Job):
     keeps_numbers = True
     keep_writes = False
     shared: tuple[int, str] | None = None  # layers whose cache is one buffer, or why not
+    cache_pairs: Sequence[tuple[str, str]] = ()  # of such a cache: inputs and outputs
+    mask, mask_axis = "", 0  # of a static cache: the input that is as long as past and new tokens
     has_integers = False  # the file has quantised weights, whose kernels need them packed
 
     def checked_path(self, path: str) -> str:
@@ -48,12 +55,25 @@ class OnnxExport(Job):
             model = self.lowered(program) if self.options.stored is None else self.kept(program, contract)
             if self.options.fused_for is not None:
                 self.note_fused(model, contract)
+            if self.options.static_cache:
+                note_static(contract, self.shared or (0, ""), dict(self.cache_pairs))
+                if self.mask:
+                    facts = {"pairs": dict(self.cache_pairs), "mask": self.mask, "axis": self.mask_axis}
+                    model.add_metadata(STATIC_CACHE, plain_json(facts))
+            self.fold(model, contract)
             model.add_metadata("fairlead.contract", contract.text(checked=False))
         self.made = {
             "nodes": model.node_count, "operators": model.operators, "opset": self.options.opset, "model": model,
         }  # fmt: skip
         with self.progress.stage("write", f"writing {self.path}"):
             return model.write(self.path, self.options.external_data, self.options.shared_weights)
+
+    def fold(self, model: Any, contract: Contract) -> None:
+        """Repeated modules become functions of the file, where that was asked for."""
+        if self.options.functions:
+            modules = self.model.named_modules() if isinstance(self.model, torch.nn.Module) else ()
+            rows = model.fold_functions({name: type(module).__name__ for name, module in modules})
+            contract.functions = [Function(*row) for row in rows]
 
     def lowered(self, program: Any) -> Any:
         """Without fusions that do not take the sizes of an example."""
@@ -67,8 +87,11 @@ class OnnxExport(Job):
             if not refused:
                 if options.adapter is not None:
                     model.default_inputs(options.adapter.defaults)
-                if options.fused_for is not None and options.fused_for.cache == "shared":
-                    self.shared = model.share_cache()
+                if options.static_cache:
+                    *found, self.mask, self.mask_axis = model.static_cache()
+                    self.shared, self.cache_pairs = (found[0], found[1]), model.cache_pairs
+                elif options.cache != "joined":
+                    self.shared, self.cache_pairs = model.share_cache(), model.cache_pairs
                 return model
             requires = dict(model.fusion_requirements)
             for kind, sizes in refused.items():
@@ -137,28 +160,41 @@ class OnnxExport(Job):
         if self.options.placed is not None:
             deep = self.options.verify or bool(self.options.checked)
             contract.verified += f"; {self.options.placed.check_file(self.staged.path, deep)}"
-        rounded = self.options.stored is not None and self.options.stored_activations == "int8"
-        if self.options.quantize is None and not rounded:
+        rounds = self.options.stored is not None and self.options.stored_activations == "int8"
+        narrow = self.options.cache == "int8" and self.shared is not None and self.shared[0] > 0
+        if self.options.quantize is None and not rounds and not narrow:
             return
         exact = self.run_example() if self.options.verify else None
-        with self.progress.stage("quantize", "quantising weights"):
-            model = self.kept(self.program, contract, True) if rounded else self.quantized(contract)
+        with self.progress.stage("quantize", "quantising"):
+            scales = scales_of(self, contract) if narrow else {}
+            if self.options.quantize is not None:
+                model = self.quantized(contract)
+            elif self.options.stored is not None:
+                model = self.kept(self.program, contract, rounds)
+            else:
+                model = self.lowered(self.program)
+            if scales:
+                note_rounded(model, contract, scales)
+            self.fold(model, contract)
         self.discard()
         self.opened = ("", None)
         self.has_integers = True
         self.staged = model.write(self.path, self.options.external_data, self.options.shared_weights)
         if exact is not None:
-            contract.quantized = replace(contract.quantized, **measured_by(exact, self.run_example()))
+            contract.quantized = replace(contract.quantized, **measured_by(exact, self.run_example(scales)))
         # Its metadata is that of the file that was checked, and what is known since.
         for each in (model, self.staged):
             each.add_metadata("fairlead.contract", contract.text(checked=False))
         self.made |= {"nodes": model.node_count, "operators": model.operators, "model": model}
 
-    def run_example(self) -> dict[str, Any]:
-        call = self.checked_calls()[0]
+    def run_example(self, scales: Scales | None = None) -> dict[str, Any]:
+        """`scales`: of a cache in int8."""
+        call, known = self.checked_calls()[0], scales or {}
         feeds = dict(zip(self.input_names, call.tensors, strict=True))
+        feeds |= {name: rounded(feeds[name], known[name]) for name in feeds if name in known}
         values = self.open_once(self.staged.path).run(feeds)
-        return dict(zip(self.driver.programs[0].names, map(to_tensor, values), strict=True))
+        found = dict(zip(self.driver.programs[0].names, map(to_tensor, values), strict=True))
+        return found | {name: found[name].float() * known[name] for name in found if name in known}
 
     # ---- fusions that differ ------------------------------------------------------------------------
 
@@ -176,7 +212,10 @@ class OnnxExport(Job):
 
     def open(self, path: str) -> OnnxSession:
         weights = self.session.weightless.bytes if self.has_begun else self.staged.external_bytes
-        return OnnxSession(path, packs=self.has_integers or weights < LARGE)
+        packs = self.has_integers or weights < LARGE
+        if self.mask:
+            return StaticSession(path, dict(self.cache_pairs), self.mask, self.mask_axis, packs=packs)
+        return OnnxSession(path, packs=packs)
 
     def run_program(self, model: torch.nn.Module | None) -> ExportResult:
         """The second way in: a program that torch.export made, or is asked to make."""
