@@ -1,4 +1,4 @@
-"""Folders with weights of GPTQ, AWQ, compressed-tensors, HQQ, fp8 and mxfp4, written here from the published layouts."""
+"""Folders with weights of GPTQ, AWQ, compressed-tensors, HQQ, fp8 and mxfp4, from their published layouts."""
 
 import json
 
