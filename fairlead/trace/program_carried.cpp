@@ -638,7 +638,9 @@ void ProgramBuilder::add_guards() {
         seen = pool().add(seen, pool().same(left, n));
         words += " " + pool().to_string(n);
       }
-      if (seen->weight <= kHeaviest) graph().requirements.push_back({seen, words});
+      // Before the others: what is refused is said in its words.
+      auto& required = graph().requirements;
+      if (seen->weight <= kHeaviest) required.insert(required.begin(), {seen, words});
     }
   }
   // What was asked of values, the file asks again: here, so that what they come from is kept.
