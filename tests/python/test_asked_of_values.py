@@ -130,6 +130,25 @@ def test_an_argument_that_the_call_left_out_is_not_a_number_of_it(tmp_path):
     agree(model, run, torch.randn(3, 4), torch.tensor([40, 1, 1]))
 
 
+def test_a_step_that_is_a_value_or_a_number_of_the_source(tmp_path):
+    def model(x, t):
+        k = int(t.max()) >> 1
+        return x[:, :: 1 + (k if 0 <= k < 4 else 2)]
+
+    run, _ = exported(model, tmp_path, torch.randn(3, 33), torch.tensor([23, 15, 28]))
+    for longest in (0, 1, 2, 5, 7, 8, 40):
+        agree(model, run, torch.randn(3, 33), torch.tensor([longest, 0, 0]))
+
+
+def test_a_start_that_counts_from_the_end_at_some_values(tmp_path):
+    def model(x, t):
+        return x.narrow(1, int(t.min()) - 1, 1)
+
+    run, _ = exported(model, tmp_path, torch.randn(3, 9), torch.tensor([3, 5, 2]))
+    for shortest in (0, 1, 7, -3):
+        agree(model, run, torch.randn(3, 9), torch.tensor([shortest, 8, 9]))
+
+
 def test_what_is_required_of_a_value_is_asked_before_it_is_used(tmp_path):
     def model(x, t):
         k = int(t.max()) // 16

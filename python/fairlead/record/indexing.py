@@ -54,7 +54,7 @@ def may_cover(item: Any) -> bool:
         return False
     if item.step is not None and not (isinstance(item.step, int) and item.step.real > 0):
         return False
-    return item.start is not None or item.stop is not None or isinstance(item.step, SizeInt)
+    return item.start is not None or item.stop is not None or item.step is not None
 
 
 def number(value: Any) -> int:
