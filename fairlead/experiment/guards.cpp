@@ -19,6 +19,7 @@ constexpr std::size_t kMostFlips = 64;
 // Questions that differ by one number, from which on they are steps of a loop: nobody writes as
 // many thresholds at equal distances.
 constexpr std::size_t kRegular = 12;
+constexpr std::size_t kMostWide = 48;   // questions for which more than their own sizes are moved
 constexpr std::size_t kMostSpare = 24;  // at a time: the next look has others
 
 using Step = GuardPath::Step;
@@ -235,16 +236,29 @@ class Looker {
                  path.setting.begin() + static_cast<std::ptrdiff_t>(symbols_.size()));
     const std::size_t known = found_.size();
     if (over.size() == 1) look_along(guard, *over.begin(), flip_.way.size() == 1);
+    if (found_.size() == known && over.size() > 1) look_across(guard, over);
+    if (found_.size() > known || looked_wide_ >= kMostWide) return;
     // What was asked before may have to be answered by the other sizes in it.
-    if (over.size() == 1 && found_.size() == known) {
-      const SymbolId own = *over.begin();
+    const std::size_t own = over.size();
+    grow(over);
+    if (over.size() == own) return;
+    ++looked_wide_;
+    look_across(guard, over);
+    if (found_.size() == known && over.size() > 2) look_in_threes(guard, over);
+  }
+
+  // By the sizes of questions before that share one with it, and of those before that share one
+  // with these.
+  void grow(std::set<SymbolId>& over) const {
+    for (std::size_t before = 0; before != over.size();) {
+      before = over.size();
       for (const Step& earlier : before_) {
         std::set<SymbolId> too;
         (void)of_sizes(program_.guards[earlier.guard], too);
-        if (too.contains(own)) over.insert(too.begin(), too.end());
+        const auto shared = [&](SymbolId s) { return over.contains(s); };
+        if (std::any_of(too.begin(), too.end(), shared)) over.insert(too.begin(), too.end());
       }
     }
-    if (over.size() > 1) look_across(guard, over);
   }
 
   [[nodiscard]] bool leads_there(const std::vector<std::int64_t>& values) const {
@@ -364,6 +378,42 @@ class Looker {
     found_.push_back(std::move(flip));
   }
 
+  // Three symbols at a time, at a few sizes each.
+  void look_in_threes(const ProgramGuard& guard, const std::set<SymbolId>& over) {
+    std::set<std::int64_t> numbers = {1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24, 32, 64};
+    const auto around = [&](Expr e) {
+      std::set<std::int64_t> own;
+      constants_in(e, own);
+      for (const std::int64_t v : own) numbers.insert({v - 1, v, v + 1});
+    };
+    around(guard.left);
+    around(guard.right);
+    for (const SymbolId a : over) {
+      for (auto b = over.upper_bound(a); b != over.end(); ++b) {
+        for (auto c = std::next(b); c != over.end(); ++c) {
+          std::vector<std::int64_t> setting = base_;
+          const auto each = [&](SymbolId s, const auto& next) {
+            return std::any_of(numbers.begin(), numbers.end(), [&](std::int64_t v) {
+              if (v < std::max<std::int64_t>(1, symbols_[s].min) || v > symbols_[s].max) {
+                return false;
+              }
+              setting[s] = v;
+              return next();
+            });
+          };
+          const bool there = each(a, [&] {
+            return each(*b, [&] { return each(*c, [&] { return leads_there(setting); }); });
+          });
+          if (!there) continue;
+          Flip flip = flip_;
+          flip.setting = std::move(setting);
+          found_.push_back(std::move(flip));
+          return;
+        }
+      }
+    }
+  }
+
   // One symbol far from the others, by products of the guard's numbers: m // 8 + f(n) < 40.
   [[nodiscard]] std::vector<std::int64_t> far_across(const ProgramGuard& guard,
                                                      const std::set<SymbolId>& over) const {
@@ -403,6 +453,7 @@ class Looker {
   std::vector<Flip> found_;
   std::set<std::tuple<std::vector<std::pair<std::size_t, bool>>, std::size_t, bool>> asked_;
   std::set<std::size_t> alone_;
+  std::size_t looked_wide_ = 0;
 };
 
 }  // namespace

@@ -213,6 +213,16 @@ Task<bool> Lab::go_around(Row& row, Setting setting) {
     std::vector<std::int64_t> sizes = {setting[k] + 1, setting[k] - 1, setting[k] + 2,
                                        setting[k] / 2};
     if (row.built.operators < kQuick) sizes.insert(sizes.end(), {100, 257});
+    // Where the question is whether two sizes are equal, they are beside it together.
+    const bool first = std::find(setting.begin(), setting.begin() + static_cast<std::ptrdiff_t>(k),
+                                 setting[k]) == setting.begin() + static_cast<std::ptrdiff_t>(k);
+    if (first && std::count(setting.begin(), setting.end(), setting[k]) > 1) {
+      for (const std::int64_t size : sizes) {
+        Setting together = setting;
+        std::replace(together.begin(), together.end(), setting[k], size);
+        (void)co_await go_to(row, std::move(together));
+      }
+    }
     co_await go_beside(row, setting, k, std::move(sizes));
   }
   co_return row.crossed.size() > before;

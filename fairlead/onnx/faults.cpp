@@ -19,6 +19,7 @@ constexpr FaultRow kRows[] = {
     {Fault::kPadIntoMaxPool,        kCpu, 0, 0, "a Pad is taken into the MaxPool behind it, whatever it pads with"},
     {Fault::kRangeAsSlice,          kCpu, 0, 0, "Gather by a Range becomes a Slice, whose ends below 0 count from the end"},
     {Fault::kRecurrenceOfNothing,   kCpu, 0, 0, "a recurrent layer ends the process where there is no step"},
+    {Fault::kWideComparisons,       kCpu, 0, 0, "Max, Min, Clip, Sign, ReduceMax and ReduceMin take int64 beyond 32 bits for others"},
 };
 // clang-format on
 static_assert(std::size(kRows) == static_cast<std::size_t>(Fault::kCount));

@@ -21,6 +21,7 @@ enum class Fault : std::uint8_t {
   kPadIntoMaxPool,
   kRangeAsSlice,
   kRecurrenceOfNothing,
+  kWideComparisons,
   kCount,
 };
 

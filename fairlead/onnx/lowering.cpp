@@ -168,6 +168,7 @@ Model lower_graph(const fairlead::Graph& graph, const LowerOptions& options) {
   validate(graph, "the graph");
   Lowering lowering(graph, options);
   lowering.check_bounds();
+  lowering.check_values(false);  // of inputs
   UnwritableForms forms;
   const bool has_complex =
       std::any_of(graph.values.begin(), graph.values.end(),
@@ -175,6 +176,7 @@ Model lower_graph(const fairlead::Graph& graph, const LowerOptions& options) {
   for (const fairlead::Node& node : graph.nodes) {
     try {
       lowering.run(node, find_op(node.op)->lower);
+      lowering.check_values(false);
     } catch (const Error& error) {
       const bool form = error.code() == ErrorCode::kUnsupported && !error.details().empty();
       if (!form && forms.empty()) throw;
@@ -189,7 +191,7 @@ Model lower_graph(const fairlead::Graph& graph, const LowerOptions& options) {
     }
   }
   if (!forms.empty()) forms.refuse();
-  lowering.check_values();
+  lowering.check_values(true);
   return lowering.finish();
 }
 

@@ -78,7 +78,7 @@ class Lowering : public Sizes {
 
   // For lower_graph.
   void check_bounds();
-  void check_values();
+  void check_values(bool at_end);  // after every node, and after the last
   void run(const fairlead::Node& node, LowerFn lower);
   Model finish();
 
@@ -94,6 +94,8 @@ class Lowering : public Sizes {
   LowerOptions options_;
   std::vector<Val> values_;                                // by ValueId
   std::vector<bool> used_;                                 // by ValueId
+  std::vector<bool> values_checked_;                       // by requirement
+  std::vector<Val> value_checks_;                          // 0 each, where it holds
   std::unordered_map<ValueId, std::array<Val, 2>> parts_;  // of complex values
   std::unordered_map<const std::byte*, bool> plain_use_;   // constants read other than as x @ w^T
 };

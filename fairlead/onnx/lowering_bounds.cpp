@@ -31,30 +31,50 @@ Val Lowering::behind(Val v, std::size_t rank, Val zero) {
   return op("Expand", {v, op("Slice", {zero, ints({0}), ints({0})})});
 }
 
-// What was asked of values is known when they are: an output goes through the check.
-void Lowering::check_values() {
-  for (const Requirement& asked : graph_.requirements) {
+// What was asked of values is known when they are: from there on their numbers go through the check,
+// so that nothing is computed of others, and so does an output, for what uses no number of it.
+void Lowering::check_values(bool at_end) {
+  values_checked_.resize(graph_.requirements.size());
+  for (std::size_t k = 0; k < graph_.requirements.size(); ++k) {
+    const Requirement& asked = graph_.requirements[k];
+    if (values_checked_[k]) continue;
+    const std::vector<SymbolId> symbols = pool().symbols_of(asked.holds);
     bool known = true, of_sizes = true;
-    for (const SymbolId id : pool().symbols_of(asked.holds)) {
+    for (const SymbolId id : symbols) {
       const SymbolSource& source = graph_.symbol_sources.at(id);
       of_sizes = of_sizes && pool().symbols()[id].kind == SymbolKind::kSize;
       known = known && source.value != kNoValue &&
               static_cast<std::size_t>(source.value) < values_.size() &&
               values_[source.value].present();
     }
+    values_checked_[k] = of_sizes || known;
     if (of_sizes) continue;
-    if (!known) {
+    if (!known && at_end) {
       throw Error(
           ErrorCode::kUnsupported,
           "[lower] Expected values that the file computes outside of loops for its check \"" +
               asked.words + "\". The model decides by them; decide by sizes there.");
     }
-    const auto plain = [&](ValueId id) { return !is_complex(graph_.values[id].dtype); };
-    const auto output = std::find_if(graph_.outputs.begin(), graph_.outputs.end(), plain);
-    if (output == graph_.outputs.end()) return;
+    if (!known) continue;
     const Val beyond = op("Sub", {ints({1}), dim(asked.holds)});
     const Val zero = fresh_op("Gather", {ints({0}), beyond}, {attr("axis", 0)}, Dtype::kInt64);
     model_.graph.nodes.back().name = unique(asked.words);
+    for (const SymbolId id : symbols) {
+      const Symbol& symbol = pool().symbols()[id];
+      if (symbol.kind == SymbolKind::kSize) continue;
+      const bool real = symbol.kind == SymbolKind::kReadReal;
+      const Val nothing = real ? cast(zero, Dtype::kFloat64) : zero;
+      use_instead(id, op("Add", {real ? this->real(pool().symbol(symbol.name))
+                                      : dim(pool().symbol(symbol.name)),
+                                 nothing}));
+    }
+    value_checks_.push_back(zero);
+  }
+  if (!at_end) return;
+  const auto plain = [&](ValueId id) { return !is_complex(graph_.values[id].dtype); };
+  const auto output = std::find_if(graph_.outputs.begin(), graph_.outputs.end(), plain);
+  if (output == graph_.outputs.end()) return;
+  for (const Val& zero : value_checks_) {
     values_[*output] = behind(values_[*output], graph_.values[*output].shape.size(), zero);
   }
 }

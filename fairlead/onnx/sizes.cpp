@@ -12,6 +12,7 @@
 namespace fairlead::onnx {
 
 Val Sizes::symbol(SymbolId id) {
+  if (const auto found = checked_.find(id); found != checked_.end()) return found->second;
   const SymbolSource& source = graph_.symbol_sources.at(id);
   FAIRLEAD_CHECK(source.value != kNoValue,
                  "symbol " + graph_.pool->symbols()[id].name + " comes from nowhere");

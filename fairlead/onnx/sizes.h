@@ -1,6 +1,7 @@
 // Sizes as tensors: the arithmetic of expressions, and the forms whose shapes it is for.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 
@@ -34,8 +35,13 @@ class Sizes : public Emission {
   // An integer or a float of the node as a tensor of no axes.
   [[nodiscard]] Val arg_number(const Arg& a, Dtype dtype);
 
+  // From here on this symbol is used as `v`: itself, where a check of it holds.
+  void use_instead(SymbolId id, Val v) { checked_.insert_or_assign(id, v); }
+
  private:
   Val symbol(SymbolId id);
+
+  std::map<SymbolId, Val> checked_;
 };
 
 }  // namespace fairlead::onnx

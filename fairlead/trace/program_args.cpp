@@ -114,9 +114,44 @@ Expr ProgramBuilder::solve_apart(const std::vector<std::int64_t>& observed) {
   return pool().where(pool().same(request_.step, pool().constant(0)), found[0], found[1]);
 }
 
+// (n + 1) % 50 and n % 50 + 1 are the same but for one size in fifty: where the rest of a division is
+// at its ends, an integer that only fits the runs is looked at once more.
+void ProgramBuilder::note_edges(Expr e) {
+  constexpr std::size_t kMostEdges = 24;
+  constexpr std::int64_t kLargestDivisor = 1 << 11;
+  for (const Expr arg : e->args) note_edges(arg);
+  if ((e->kind != ExprKind::kMod && e->kind != ExprKind::kFloorDiv) || !is_const(e->args[1])) {
+    return;
+  }
+  const std::int64_t divisor = e->args[1]->value;
+  const std::vector<SymbolId> over = pool().symbols_of(e->args[0]);
+  if (divisor < 2 || divisor > kLargestDivisor || over.size() != 1 ||
+      pool().symbols()[over[0]].kind != SymbolKind::kSize) {
+    return;
+  }
+  std::vector<std::int64_t> setting = request_.symbols[0];
+  const std::int64_t base = setting.at(over[0]);
+  const Expr rest = pool().mod(e->args[0], e->args[1]);
+  bool first = false, last = false;
+  for (std::int64_t size = base; size <= base + 2 * divisor && !(first && last); ++size) {
+    setting[over[0]] = size;
+    std::int64_t value = 0;
+    try {
+      value = pool().evaluate(rest, setting);
+    } catch (const Error&) {
+      return;
+    }
+    bool& known = value == 0 ? first : last;
+    if ((value != 0 && value != divisor - 1) || known) continue;
+    known = true;
+    if (program_.unseen.size() < kMostEdges) program_.unseen.push_back(setting);
+  }
+}
+
 void ProgramBuilder::note_fitted(Expr e, std::string_view what) {
   constexpr std::size_t kMostNoted = 100;
   if (request_.nested || op_ >= run_.ops.size() || program_.fitted.size() >= kMostNoted) return;
+  note_edges(e);
   const OpRecord& record = run_.ops[op_];
   program_.fitted.push_back({e, std::string(what), vocabulary_.ops[record.op].name.str(),
                              vocabulary_.strings[record.module],

@@ -139,6 +139,14 @@ Expr ProgramBuilder::remembered(std::uint32_t at, const std::vector<std::int64_t
     return e;
   }
   if (request_.rolled != nullptr) return nullptr;  // operators of a loop have the call of another
+  // Where some runs gave a number of their own, others a plain one: not what stood at one place of
+  // two different calls.
+  const bool some = std::any_of(request_.runs.begin(), request_.runs.end(), [&](const Run* run) {
+    return run->items[run->ops[op_].items + offset].carried != kNoCarry;
+  });
+  if (some) {
+    if (const Expr e = written(offset, observed, fits); e != nullptr) return e;
+  }
   const Expr e =
       called([&](std::size_t r, const Carry& n) { return !n.real && n.i == observed[r]; }, fits);
   return e != nullptr ? e : written(offset, observed, fits);
@@ -638,7 +646,9 @@ void ProgramBuilder::add_guards() {
         seen = pool().add(seen, pool().same(left, n));
         words += " " + pool().to_string(n);
       }
-      if (seen->weight <= kHeaviest) graph().requirements.push_back({seen, words});
+      // Before the others: what is refused is said in its words.
+      auto& required = graph().requirements;
+      if (seen->weight <= kHeaviest) required.insert(required.begin(), {seen, words});
     }
   }
   // What was asked of values, the file asks again: here, so that what they come from is kept.

@@ -103,6 +103,7 @@ class ProgramBuilder {
   Expr solve_int(const std::vector<std::int64_t>& observed, std::string_view what,
                  std::uint32_t at = kNowhere);
   static constexpr std::uint32_t kNowhere = UINT32_MAX;
+  void note_edges(Expr e);
   void note_fitted(Expr e, std::string_view what);
   Arg read_item(std::uint32_t& at, const std::string& name);
   void read_float(std::uint32_t at, const std::string& name, Arg& arg);

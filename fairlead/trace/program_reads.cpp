@@ -49,7 +49,7 @@ void ProgramBuilder::read_number(const Node& node, const std::vector<T>& seen,
 
 // .item(), .tolist(), bool(t): results that are numbers. Each is a symbol where it varies.
 bool ProgramBuilder::reads_value(const OpRecord& record, const Node& node) {
-  bool reads = false;
+  bool reads = vocabulary_.ops[record.op].name.has(Trait::kReads);  // perhaps no number of it
   std::int64_t element = 0;
   for (std::uint32_t k = 0; k < record.result_count; ++k) {
     const std::uint32_t at = record.results + k;
@@ -71,8 +71,17 @@ bool ProgramBuilder::reads_value(const OpRecord& record, const Node& node) {
 // seen the runs did not part, so nothing is assumed.
 void ProgramBuilder::read_flag(const Node& node, const std::vector<std::int64_t>& seen) {
   if (!tainted_args()) return;
-  for (const std::int64_t v : seen) {
-    if (v != seen[0]) return;
+  const auto differs = [&](std::int64_t v) { return v != seen[0]; };
+  if (std::any_of(seen.begin(), seen.end(), differs)) {
+    // What follows it may be chosen by the answer: x * 2 if t.any() else x * 3.
+    const std::pair place{static_cast<CarryId>(op_), CarryId{0}};
+    if (used_reads_.contains(place) && !request_.nested && request_.rolled == nullptr &&
+        !node.args.empty() && node.args[0].kind == ArgKind::kValue) {
+      const Expr symbol = new_symbol("read", SymbolKind::kRead, seen);
+      graph().symbol_sources[symbol->value] = {node.args[0].value, 0};
+      reads_[place] = symbol;
+    }
+    return;
   }
   program_.assumptions.push_back({"read",
                                   std::string("read ") + (seen[0] != 0 ? "True" : "False") +

@@ -31,12 +31,12 @@ std::string describe(const Vocabulary& vocabulary, const Run& run, std::size_t o
   return text;
 }
 
-bool same_operator(const Run& reference, const Run& run, std::size_t op) {
+bool same_operator(const Run& reference, const Run& run, std::size_t op, bool results) {
   if (op >= reference.ops.size()) return false;
   const OpRecord& a = reference.ops[op];
   const OpRecord& b = run.ops[op];
-  if (a.op != b.op || a.item_count != b.item_count || a.result_count != b.result_count)
-    return false;
+  if (a.op != b.op || a.item_count != b.item_count) return false;
+  if (results && a.result_count != b.result_count) return false;
   const auto is_number = [](const Item& item) {
     return item.kind == ItemKind::kInt || item.kind == ItemKind::kFloat;
   };
@@ -62,7 +62,7 @@ bool same_operator(const Run& reference, const Run& run, std::size_t op) {
     // Another flag is another operator; a flag that was read is a result.
     if (x.kind == ItemKind::kBool && x.i != run.items[b.items + k].i) return false;
   }
-  for (std::uint32_t k = 0; k < a.result_count; ++k) {
+  for (std::uint32_t k = 0; results && k < a.result_count; ++k) {
     if (!same(a.results + k, b.results + k)) return false;
     const Item& x = reference.items[a.results + k];
     if (x.kind != ItemKind::kTensor) continue;

@@ -140,7 +140,9 @@ inline constexpr std::size_t kSameProgram = static_cast<std::size_t>(-1);
 [[nodiscard]] bool same_numbers(const Run& a, const Run& b);
 // The same of a run that was ended, as far as it went.
 [[nodiscard]] bool same_numbers_so_far(const Run& ended, const Run& whole);
-// Whether operator `op` of `run` is the same as in `reference`.
-[[nodiscard]] bool same_operator(const Run& reference, const Run& run, std::size_t op);
+// Whether operator `op` of `run` is the same as in `reference`; without `results`, as far as its
+// arguments go.
+[[nodiscard]] bool same_operator(const Run& reference, const Run& run, std::size_t op,
+                                 bool results = true);
 
 }  // namespace fairlead

@@ -14,6 +14,8 @@ vectorcallfunc plain_float_call = nullptr;
 vectorcallfunc plain_range_call = nullptr;
 binaryfunc plain_list_item = nullptr;
 binaryfunc plain_tuple_item = nullptr;
+ternaryfunc plain_cached_call = nullptr;
+PyTypeObject* cached_type = nullptr;  // of functools.lru_cache
 
 constexpr std::size_t kMostRangesNoted = 1 << 14;
 
@@ -45,6 +47,9 @@ void ask_place(CarryId node) {
 
 template <binaryfunc* kPlain>
 PyObject* item(PyObject* self, PyObject* key) {
+  if (sink != nullptr && PyList_CheckExact(self)) {
+    if (PyObject* known = list_item(self, key); known != nullptr) return known;
+  }
   if (sink != nullptr) {
     if (const CarryId node = carried_node(key); node != kNoCarry) {
       ask_place(node);
@@ -67,7 +72,10 @@ CarryId read_since(std::size_t ops) {
   const Run& run = sink->run();
   if (run.ops.size() == ops || run.ops.back().result_count != 1) return kNoCarry;
   const Item& item = run.items[run.ops.back().results];
-  if (item.kind != ItemKind::kInt && item.kind != ItemKind::kFloat) return kNoCarry;
+  if (item.kind != ItemKind::kInt && item.kind != ItemKind::kFloat &&
+      item.kind != ItemKind::kBool) {
+    return kNoCarry;
+  }
   Carry node;
   node.kind = CarryKind::kRead;
   node.real = item.kind == ItemKind::kFloat;
@@ -214,6 +222,12 @@ PyObject* len(PyObject*, PyObject* object) {
     Py_DECREF(plain);
     return length;
   }
+  if (sink != nullptr && PyList_CheckExact(object)) {
+    PyObject* length = list_length(object);
+    if (length == nullptr) return plain;
+    Py_DECREF(plain);
+    return length;
+  }
   if (sink == nullptr || !sink->is_tensor(object)) return plain;
   const CarryId node = sink->dim(object, 0);
   return node == kNoCarry ? plain : carry(plain, sink->run().carried[node]);
@@ -271,6 +285,61 @@ PyObject* math_forgetful(PyObject*, PyObject* args) {
   return PyObject_Call(doors[kDoor].plain, args, nullptr);
 }
 
+// Of a list of numbers that were read, without a key.
+template <std::size_t kDoor>
+PyObject* of_list(PyObject*, PyObject* args, PyObject* names) {
+  if (sink != nullptr && names == nullptr && PyTuple_GET_SIZE(args) == 1) {
+    PyObject* found = list_answer(PyTuple_GET_ITEM(args, 0), doors[kDoor].name);
+    if (found != nullptr) return found;
+  }
+  return PyObject_Call(doors[kDoor].plain, args, names);
+}
+
+PyObject* sorted(PyObject*, PyObject* args, PyObject* names) {
+  PyObject* reverse = names == nullptr ? nullptr : PyDict_GetItemString(names, "reverse");
+  const Py_ssize_t known = reverse == nullptr ? 0 : 1;
+  if (sink != nullptr && PyTuple_GET_SIZE(args) == 1 &&
+      (names == nullptr || PyDict_GET_SIZE(names) == known) &&
+      (reverse == nullptr || PyBool_Check(reverse))) {
+    PyObject* found = list_sorted(PyTuple_GET_ITEM(args, 0), reverse == Py_True);
+    if (found != nullptr) return found;
+  }
+  return PyObject_Call(door_of("sorted")->plain, args, names);
+}
+
+// A function that keeps its results computes them anew of numbers that remember: what it has kept
+// is of another run, and forgets where it comes from.
+bool has_carrier(PyObject* value, int depth) {
+  if (is_carrier(value)) return true;
+  if (depth > 2 || !PyTuple_Check(value)) return false;
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(value); ++k) {
+    if (has_carrier(PyTuple_GET_ITEM(value, k), depth + 1)) return true;
+  }
+  return false;
+}
+
+PyObject* cached_call(PyObject* self, PyObject* args, PyObject* names) {
+  bool remembers = sink != nullptr && has_carrier(args, 0);
+  PyObject *name = nullptr, *value = nullptr;
+  Py_ssize_t at = 0;
+  while (!remembers && sink != nullptr && names != nullptr &&
+         PyDict_Next(names, &at, &name, &value) != 0) {
+    remembers = has_carrier(value, 0);
+  }
+  if (remembers) {
+    const nb::object function = nb::steal(PyObject_GetAttrString(self, "__wrapped__"));
+    if (function.is_valid()) return PyObject_Call(function.ptr(), args, names);
+    PyErr_Clear();
+  }
+  return plain_cached_call(self, args, names);
+}
+
+constexpr int kNamed = METH_VARARGS | METH_KEYWORDS;
+template <PyObject* (*kFunction)(PyObject*, PyObject*, PyObject*)>
+PyCFunction named() {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(kFunction));
+}
+
 Door doors[] = {
     {"math", "gcd", {"gcd", math_forgetful<0>, METH_VARARGS, "Greatest Common Divisor."}},
     {"math", "lcm", {"lcm", math_forgetful<1>, METH_VARARGS, "Least Common Multiple."}},
@@ -283,6 +352,10 @@ Door doors[] = {
     {"math", "cos", {"cos", math_forgetful<8>, METH_VARARGS, "Return the cosine of x."}},
     {"math", "tanh", {"tanh", math_forgetful<9>, METH_VARARGS, "Return the hyperbolic tangent."}},
     {"math", "hypot", {"hypot", math_forgetful<10>, METH_VARARGS, "Euclidean distance."}},
+    {"builtins", "max", {"max", named<of_list<11>>(), kNamed, "The largest."}},
+    {"builtins", "min", {"min", named<of_list<12>>(), kNamed, "The smallest."}},
+    {"builtins", "sum", {"sum", named<of_list<13>>(), kNamed, "The sum."}},
+    {"builtins", "sorted", {"sorted", named<sorted>(), kNamed, "A new sorted list."}},
     {"math", "log2", {"log2", math_log2, METH_VARARGS, "Return the base 2 logarithm of x."}},
     {"math", "exp", {"exp", math_exp, METH_VARARGS, "Return e raised to the power of x."}},
     {"math", "pow", {"pow", math_pow, METH_VARARGS, "Return x**y."}},
@@ -319,6 +392,7 @@ void watch_doors(bool on) {
   if (plain_int_call != nullptr) PyLong_Type.tp_vectorcall = on ? int_call : plain_int_call;
   if (plain_float_call != nullptr) PyFloat_Type.tp_vectorcall = on ? float_call : plain_float_call;
   if (plain_range_call != nullptr) PyRange_Type.tp_vectorcall = on ? range_call : plain_range_call;
+  if (plain_cached_call != nullptr) cached_type->tp_call = on ? cached_call : plain_cached_call;
   watch_items(on);
   watch_functions(on);
 }
@@ -329,6 +403,11 @@ void find_doors() {
   plain_range_call = PyRange_Type.tp_vectorcall;
   plain_list_item = PyList_Type.tp_as_mapping->mp_subscript;
   plain_tuple_item = PyTuple_Type.tp_as_mapping->mp_subscript;
+  const nb::object cached = nb::module_::import_("functools").attr("_lru_cache_wrapper");
+  if (PyType_Check(cached.ptr())) {  // in Python it would be a function
+    cached_type = reinterpret_cast<PyTypeObject*>(cached.inc_ref().ptr());
+    plain_cached_call = cached_type->tp_call;
+  }
   for (Door& door : doors) {
     door.dict = PyModule_GetDict(nb::module_::import_(door.module).release().ptr());
     door.plain = PyDict_GetItemString(door.dict, door.name);

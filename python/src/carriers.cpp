@@ -140,10 +140,17 @@ PyObject* carry(PyObject* plain, Carry node) {
   return made;
 }
 
+void ask_flag(const Carry& node) {
+  if (sink == nullptr) return;
+  const CarryId flag = add_node(node);
+  if (flag != kNoCarry) add_guard(Compare::kNotEqual, flag, add_node({}), node.i != 0);
+}
+
 void watch(CarrySink* next) {
   const bool was = sink != nullptr, on = next != nullptr;
   sink = next;
   forget_ranges();
+  forget_lists();
   if (was == on) return;
   watch_floats(on);
   watch_doors(on);
@@ -154,6 +161,8 @@ void init_carriers(nb::module_& m) {
       "watch_builtins", [](bool on) { watch_functions(on && sink != nullptr); }, nb::arg("on"),
       "Whether `len` and its like are watched while a run is recorded: not while a module is "
       "imported, which may keep them.");
+  m.def("note_list", &note_list, nb::arg("list"), nb::arg("tensor"),
+        "A list of numbers that was read from this tensor.");
   plain_int_new = PyLong_Type.tp_new;
   plain_float_new = PyFloat_Type.tp_new;
   plain_floats = *PyFloat_Type.tp_as_number;

@@ -35,6 +35,11 @@ void watch(CarrySink* sink);
 // The node of a carrier of the run in progress, or a constant's; kNoCarry for what is no number.
 [[nodiscard]] CarryId node_of(PyObject* object);
 [[nodiscard]] CarryId carried_node(PyObject* object);  // kNoCarry for plain numbers
+// A list of numbers that was read from this tensor, and what of such lists a run keeps.
+void note_list(nb::handle list, nb::handle tensor);
+void keep_used_numbers(Run& run);
+// The answer of a tensor, as a question of the run whether it is not 0.
+void ask_flag(const Carry& node);
 // A carrier of a plain int or float (stolen); the number itself where nothing is recorded.
 [[nodiscard]] PyObject* carry(PyObject* plain, Carry node);
 

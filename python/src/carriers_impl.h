@@ -48,6 +48,13 @@ PyObject* array_function(PyObject* self, PyObject* args, PyObject* names);
 PyObject* array_type(PyObject* self, PyObject* type);
 PyObject* without_memory(PyObject* object);  // a new reference
 
+// carrier_lists.cpp: lists of numbers that were read. Null: not one of those, or not to be said.
+void forget_lists();
+PyObject* list_answer(PyObject* list, const char* method);
+PyObject* list_length(PyObject* list);
+PyObject* list_item(PyObject* list, PyObject* key);
+PyObject* list_sorted(PyObject* list, bool downwards);
+
 // carrier_doors.cpp: what C code would take the plain number of.
 void find_doors();
 void watch_doors(bool on);

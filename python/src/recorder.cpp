@@ -278,10 +278,37 @@ void Recorder::bind_arguments(const Op& op, const OpRecord& record) {
     } else if (call_kwargs_.is_valid() && !call_kwargs_.is_none()) {
       source = PyDict_GetItem(call_kwargs_.ptr(), op.names[static_cast<std::size_t>(k)].ptr());
     }
-    at = source == nullptr ? skip(at) : bind(at, source);
+    at = source == nullptr ? bind_default(at) : bind(at, source);
     if (rest.is_valid()) break;
   }
 }
+
+// An argument that the call did not give is its default: not one of the call's numbers that happens
+// to be as large (the 1 by which t + k multiplies k, where k is 1).
+std::uint32_t Recorder::bind_default(std::uint32_t at) {
+  Item& item = run_->items[at];
+  if (item.kind == ItemKind::kInt && item.carried == kNoCarry) {
+    const auto begin = run_->call_numbers.begin() + call_first_;
+    const bool mistakable = std::any_of(begin, begin + call_count_, [&](CarryId id) {
+      return !run_->carried[id].real && run_->carried[id].i == item.i;
+    });
+    if (mistakable) item.carried = node_of(nb::int_(item.i).ptr());
+  }
+  return skip(at);
+}
+
+namespace {
+
+// "add" of "__add__": the operators that have an argument which no sign in Python gives.
+std::string operator_of(const std::string& name) {
+  if (name == "__add__" || name == "__radd__") return "add";
+  if (name == "__iadd__") return "add_";
+  if (name == "__sub__") return "sub";
+  if (name == "__isub__") return "sub_";
+  return name;
+}
+
+}  // namespace
 
 void Recorder::note_call(nb::handle func, nb::handle args, nb::handle kwargs) {
   if (!run_ || !carry_) return;
@@ -294,6 +321,7 @@ void Recorder::note_call(nb::handle func, nb::handle args, nb::handle kwargs) {
     if (const auto dot = it->second.second.find('.'); dot != std::string::npos) {
       it->second.second.resize(dot);
     }
+    it->second.second = operator_of(it->second.second);
   }
   call_name_ = it->second.second;
   call_args_ = nb::borrow(args);
@@ -451,6 +479,7 @@ void Recorder::push(nb::handle object) {
   } else if (PyIndex_Check(o)) {  // NumPy integers
     item.kind = ItemKind::kInt;
     const nb::object number = nb::steal(PyNumber_Index(o));
+    if (!number.is_valid()) throw nb::python_error();
     item.i = PyLong_AsLongLong(number.ptr());
     run_->items.push_back(item);
   } else {  // devices, layouts, memory formats, generators
@@ -558,7 +587,11 @@ void Recorder::add(nb::handle func, nb::handle args, nb::handle kwargs, nb::hand
   push_result(result, def, tainted);
   record.result_count = static_cast<std::uint32_t>(run_->items.size()) - record.results;
   run_->ops.push_back(record);
-  if (reference_ != nullptr && !same_operator(*reference_, *run_, run_->ops.size() - 1)) {
+  // Which numbers of a list count is known in the end (carrier_lists.cpp).
+  const bool reads_list = def.name.has(Trait::kReads) && record.result_count > 0 &&
+                          run_->items[record.results].kind == ItemKind::kList;
+  if (reference_ != nullptr &&
+      !same_operator(*reference_, *run_, run_->ops.size() - 1, !reads_list)) {
     if (roll_ && may_be_loop(*reference_, *run_, run_->ops.size() - 1)) {
       reference_ = nullptr;  // they are compared once the run is whole
       return;
@@ -566,10 +599,24 @@ void Recorder::add(nb::handle func, nb::handle args, nb::handle kwargs, nb::hand
     PyErr_SetObject(parted_exception, nb::int_(run_->ops.size() - 1).ptr());
     throw nb::python_error();
   }
+  note_flag(run_->ops.back());
   if (brief_ && reference_ != nullptr && run_->ops.size() >= kEnough) {
     PyErr_SetNone(enough_exception);
     throw nb::python_error();
   }
+}
+
+// if t.any(): a question whose answer is a value of the run.
+void Recorder::note_flag(const OpRecord& record) {
+  if (!carry_ || record.result_count != 1) return;
+  const Item& flag = run_->items[record.results];
+  if (flag.kind != ItemKind::kBool) return;
+  Carry node;
+  node.kind = CarryKind::kRead;
+  node.a = static_cast<CarryId>(run_->ops.size() - 1);
+  node.b = 0;
+  node.i = flag.i;
+  ask_flag(node);
 }
 
 void Recorder::push_result(nb::handle object, const OpDef& def, bool tainted) {
@@ -708,6 +755,7 @@ void Recorder::leave() {
 }
 
 int Recorder::end(nb::list outputs) {
+  if (carry_) keep_used_numbers(*run_);
   if (carry_) watch(nullptr);
   shapes_.clear();
   call_args_.reset();

@@ -134,6 +134,8 @@ class Recorder final : public CarrySink {
   [[nodiscard]] RunValue known_value(PyObject* tensor) const;
   void note_numbers(PyObject* object, int depth);
   void bind_arguments(const Op& op, const OpRecord& record);
+  void note_flag(const OpRecord& record);
+  std::uint32_t bind_default(std::uint32_t at);
   std::uint32_t bind(std::uint32_t at, PyObject* source);
   [[nodiscard]] std::uint32_t skip(std::uint32_t at) const;
   [[nodiscard]] PyObject* read_nested(PyObject* plain, CarryId op, CarryId& element);

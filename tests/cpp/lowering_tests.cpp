@@ -149,6 +149,9 @@ TEST_CASE("what a runtime does wrong is avoided there, and nowhere else") {
       {onnx::Fault::kMatrixOfNothing, "MatMul", "Unsqueeze",
        "input %0 \"x\": float32[5, 3]\ninput %1 \"y\": float32[3]\n"
        "%2: float32[5] = aten.mv.default(%0, %1)\noutput \"z\" = %2\n"},
+      {onnx::Fault::kWideComparisons, "Max", "Where",
+       "input %0 \"x\": int64[5]\ninput %1 \"y\": int64[5]\n"
+       "%2: int64[5] = aten.maximum.default(%0, %1)\noutput \"z\" = %2\n"},
   };
   for (const Row& row : rows) {
     CAPTURE(row.own);

@@ -112,10 +112,7 @@ void lower_pow(Lowering& b) {
   result(b, y);
 }
 
-Num angle(Complex x) {
-  const Num turn = where(x.re < 0.0, where(x.im < 0.0, x.im.is(-M_PI), M_PI), 0);
-  return where(x.re == 0.0, node("Sign", x.im) * M_PI_2, node("Atan", x.im / x.re) + turn);
-}
+Num angle(Complex x) { return angle_of(x.im, x.re, x.im / x.re); }
 
 // In double, whose squares do not overflow.
 Num size(Complex x) {

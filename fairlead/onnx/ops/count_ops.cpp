@@ -82,7 +82,9 @@ void lower_cumulative(Lowering& b) {
   }
   if (!b.result_used(1)) return;
   // The last place whose element equals the running extreme, or the last NaN, among those seen.
-  const Val top = b.reduce(kLargest ? "ReduceMax" : "ReduceMin", r.rows, {b.rank(0)}, true);
+  const Val top = is_float(d)
+                      ? b.reduce(kLargest ? "ReduceMax" : "ReduceMin", r.rows, {b.rank(0)}, true)
+                      : extreme(b, kLargest, r.rows, {b.rank(0)}, true);
   const Val all = range(b, b.shape(0)[axis]);
   const Val seen = b.op("LessOrEqual", {all, b.unsqueeze(all, {1})});
   Val equal = b.op("Equal", {r.rows, top});

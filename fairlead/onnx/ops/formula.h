@@ -72,6 +72,14 @@ inline Num signbit(Num x) {
   return either(x < 0.0, node("Reciprocal", x) < 0.0);
 }
 
+// atan2(y, x), where `slope` is y / x; the sign of a zero counts.
+inline Num angle_of(Num y, Num x, Num slope) {
+  constexpr double kPi = 3.14159265358979323846;
+  const Num turn = where(signbit(x), where(signbit(y), y.is(-kPi), kPi), 0);
+  const Num upright = where(y == 0.0, turn, node("Sign", y) * (kPi / 2));
+  return where(x == 0.0, upright, node("Atan", slope) + turn);
+}
+
 // Argument i, tensor or number, in the type that formulas compute in; `result` casts it back.
 inline Num arg(Lowering& b, std::size_t i, Dtype dtype) { return {&b, b.in(i, work_dtype(dtype))}; }
 inline Num arg(Lowering& b, std::size_t i = 0) { return arg(b, i, b.out_dtype()); }

@@ -4,6 +4,7 @@
 
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/formula.h"
+#include "fairlead/onnx/ops/nan_forms.h"
 #include "fairlead/onnx/ops/op_name.h"
 
 namespace fairlead::onnx {
@@ -181,7 +182,8 @@ void lower_float_power(Lowering& b) {
 template <OpName kOp, OpName kLogic>
 void lower_extremum(Lowering& b) {
   const Dtype d = b.out_dtype();
-  b.result(b.op(d == Dtype::kBool ? kLogic.text : kOp.text, {b.in(0, d), b.in(1, d)}));
+  if (d == Dtype::kBool) return b.result(b.op(kLogic.text, {b.in(0, d), b.in(1, d)}));
+  b.result(larger(b, kOp.text == std::string_view("Max"), b.in(0, d), b.in(1, d)));
 }
 
 // aten::fmax(Tensor self, Tensor other) -> Tensor: a NaN gives way to the other number
@@ -208,21 +210,21 @@ void lower_clamp(Lowering& b) {
   Val x = b.in(0, d);
   const Val low = bound(kLow), high = bound(kHigh);
   // A Clip with one bound loses NaN in ONNX Runtime.
-  if (low.present() && high.present() && plain(kLow) && plain(kHigh)) {
+  const bool known = d != Dtype::kInt64 || !b.avoids(Fault::kWideComparisons);
+  if (low.present() && high.present() && plain(kLow) && plain(kHigh) && known) {
     return b.result(b.op("Clip", {x, low, high}));
   }
-  if (low.present()) x = b.op("Max", {x, low});
-  if (high.present()) x = b.op("Min", {x, high});
+  if (low.present()) x = larger(b, true, x, low);
+  if (high.present()) x = larger(b, false, x, high);
   b.result(x);
 }
 
-// aten::atan2(Tensor self, Tensor other) -> Tensor
+// aten::atan2(Tensor self, Tensor other) -> Tensor; the sign of a zero counts
 void lower_atan2(Lowering& b) {
   const Num y = arg(b), x = arg(b, 1);
   const Num corner = both(node("IsInf", y), node("IsInf", x));
   const Num slope = where(corner, node("Sign", y) * node("Sign", x), y / x);
-  const Num turn = where(x < 0.0, where(y < 0.0, y.is(-std::numbers::pi), std::numbers::pi), 0);
-  b.result(where(x == 0.0, node("Sign", y) * (std::numbers::pi / 2), node("Atan", slope) + turn));
+  b.result(angle_of(y, x, slope));
 }
 
 // aten::hypot(Tensor self, Tensor other) -> Tensor: in double, whose squares do not overflow; an

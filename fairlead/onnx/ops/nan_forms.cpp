@@ -11,7 +11,27 @@ Val any_nan(Lowering& b, Val x, const std::vector<std::int64_t>& axes, bool keep
   return any_true(b, b.op("IsNaN", {x}), axes, keepdim);
 }
 
+namespace {
+
+bool is_mistaken(Lowering& b, Val x) {
+  return b.dtype_of(x) == Dtype::kInt64 && b.avoids(Fault::kWideComparisons);
+}
+
+}  // namespace
+
+Val larger(Lowering& b, bool largest, Val x, Val y) {
+  if (!is_mistaken(b, x)) return b.op(largest ? "Max" : "Min", {x, y});
+  return b.op("Where", {b.op(largest ? "Less" : "Greater", {x, y}), y, x});
+}
+
 Val extreme(Lowering& b, bool largest, Val x, const std::vector<std::int64_t>& axes, bool keepdim) {
+  if (is_mistaken(b, x) && !axes.empty()) {
+    for (const std::int64_t axis : axes) {  // the place is found right
+      const Val place = extreme_place(b, largest, x, axis, true);
+      x = b.op("GatherElements", {x, place}, {attr("axis", axis)});
+    }
+    return keepdim ? x : b.op("Squeeze", {x, b.ints(axes)});
+  }
   const Val found = b.reduce(largest ? "ReduceMax" : "ReduceMin", x, axes, keepdim);
   const Val nan = any_nan(b, x, axes, keepdim);
   return nan.present() ? choose(b, nan, b.scalar(kNan, b.dtype_of(x)), found) : found;

@@ -11,6 +11,9 @@ namespace fairlead::onnx {
 // Where a NaN stands along the axes, as bool; absent for types that have none.
 [[nodiscard]] Val any_nan(Lowering& b, Val x, const std::vector<std::int64_t>& axes, bool keepdim);
 
+// The larger or lesser of two; of integers beyond 32 bits too.
+[[nodiscard]] Val larger(Lowering& b, bool largest, Val x, Val y);
+
 // The largest or least element along the axes; NaN where there is one.
 [[nodiscard]] Val extreme(Lowering& b, bool largest, Val x, const std::vector<std::int64_t>& axes,
                           bool keepdim);

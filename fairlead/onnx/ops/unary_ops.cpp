@@ -52,6 +52,10 @@ void lower_neg(Lowering& b) {
 // aten::sign(Tensor self) -> Tensor
 void lower_sign(Lowering& b) {
   if (b.dtype(0) == Dtype::kBool) return b.result(b.in(0));
+  if (b.dtype(0) == Dtype::kInt64 && b.avoids(Fault::kWideComparisons)) {
+    const Num x = arg(b);
+    return b.result(cast(x > 0.0, Dtype::kInt64) - cast(x < 0.0, Dtype::kInt64));
+  }
   const Num sign = node("Sign", arg(b));
   b.result(is_float(b.dtype(0)) ? where(node("IsNaN", arg(b)), 0, sign) : sign);
 }

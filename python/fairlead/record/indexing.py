@@ -54,7 +54,7 @@ def may_cover(item: Any) -> bool:
         return False
     if item.step is not None and not (isinstance(item.step, int) and item.step.real > 0):
         return False
-    return item.start is not None or item.stop is not None or isinstance(item.step, SizeInt)
+    return item.start is not None or item.stop is not None or item.step is not None
 
 
 def number(value: Any) -> int:
@@ -153,11 +153,16 @@ def narrow(session: Any, input: torch.Tensor, dim: int, start: Any, length: int)
     plain = torch._C._TensorBase.narrow
     if not isinstance(start, int) or (not isinstance(start, SizeInt) and not isinstance(length, SizeInt)):
         return plain(input, dim, start, length)
-    # `real` is the number without its memory: what is asked here is not the model's question.
+    # `real` is the number without its memory: what is asked here is not the model's question. Whether it counts from
+    # the end is one.
     size, first = input.size(dim), start.real
     begin = first + size if first < 0 else first
-    if length.real < 0 or begin < 0 or begin + length.real > size or first < 0:
+    if length.real < 0 or begin < 0 or begin + length.real > size:
         return plain(input, dim, start, length)  # which says what is wrong
+    if isinstance(start, SizeInt) and start < 0:
+        start = start + (session.core.size_of(input, dim) or size)
+    elif first < 0:
+        return plain(input, dim, start, length)
     return session.execute(SLICE, input, dim, start, start + length, 1)
 
 

@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from fairlead._core import SizeInt
+
 NEVER, VIEW, OBSERVED = 0, 1, 2
 
 # Operators that change only what a tensor looks like: a view that takes the tensor's place.
@@ -108,10 +110,10 @@ class Kept:
         self.applies = applies  # whether a call is kept whole; None: every one
         self.packed: Kept | None = None  # what a recurrent layer is called on packed sequences
 
-    def form(self, args: tuple[Any, ...]) -> Kept | None:
+    def form(self, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Kept | None:
         """The operator of this call; None where it is taken apart. Of recurrent layers both forms have nine arguments,
         and the packed one has its batch sizes second."""
-        if self.applies is not None and not self.applies(*args):
+        if self.applies is not None and not self.applies(*args, **kwargs or {}):
             return None
         return self.packed if self.packed and len(args) > 3 and isinstance(args[3], (list, tuple)) else self
 
@@ -128,6 +130,10 @@ def _shape_last(self: Any, *shape: Any, **kwargs: Any) -> Any:
     if len(shape) == 1 and not isinstance(shape[0], int):
         return (self, tuple(shape[0]))
     return (self, shape)
+
+
+def _sizes_last(input: Any, output_size: Any) -> Any:
+    return (input, tuple(output_size) if isinstance(output_size, (tuple, list)) else (output_size,))
 
 
 def _swapped(self: Any, other: Any) -> Any:
@@ -157,6 +163,12 @@ def _is_whole(equation: Any, tensors: list[torch.Tensor], *path: Any) -> bool:
     if any(t.dtype == torch.bool for t in tensors):
         return False
     return sum(t.is_complex() for t in tensors) <= 3
+
+
+def _to_a_size(input: Any, output_size: Any) -> bool:
+    """A pool to a size that is known by memory alone: below Python it is another operator where that is 1."""
+    sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,)
+    return any(isinstance(size, SizeInt) for size in sizes)
 
 
 def kept_functions() -> dict[Any, Kept]:
@@ -196,6 +208,11 @@ def kept_functions() -> dict[Any, Kept]:
         torch.flatten: flatten,
         tensor.flatten: flatten,
         tensor.contiguous: contiguous,
+        functions.adaptive_avg_pool1d: Kept(
+            "aten.adaptive_avg_pool1d.default", "input, output_size", arrange=_sizes_last, applies=_to_a_size
+        ),
+        nn.adaptive_avg_pool2d: Kept("aten.adaptive_avg_pool2d.default", "input, output_size", applies=_to_a_size),
+        nn.adaptive_avg_pool3d: Kept("aten.adaptive_avg_pool3d.default", "input, output_size", applies=_to_a_size),
         functions.einsum: Kept("aten.einsum.default", "equation, tensors, path=None", applies=_is_whole),
     }
     for name in ("lstm", "gru", "rnn_tanh", "rnn_relu"):

@@ -35,6 +35,8 @@ _KEPT: dict[Any, Any] = {}  # by function
 def snapshot(tensor: torch.Tensor) -> tuple[Any, ...]:
     """A contiguous copy of a tensor that came from outside, and its address: it may be written later in the run."""
     with torch._C._DisableTorchDispatch(), torch._C.DisableTorchFunction():
+        if tensor.is_meta:  # nn.Parameter(self.weight * 2), in a run without weights
+            raise NeedsWeightsError("what the weights decide is in a tensor that no operator made")
         copy = tensor.detach().contiguous().clone()
         return copy, copy.data_ptr()
 
@@ -72,7 +74,7 @@ class _Dispatch(TorchDispatchMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         session = self.session
-        if session.muted:
+        if session.muted or func.namespace == "profiler":  # record_function: a name for what is within
             return func(*args, **kwargs) if kwargs else func(*args)
         if session.light is not None:
             out = session.light.call(func, args, kwargs)
@@ -109,6 +111,21 @@ def _item(session: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     return session.core.read_result(func(*args, **kwargs or {}))
 
 
+def _truth(session: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The truth of a number is whether it is not 0: a question that is recorded, as those of bools are."""
+    tensor = args[0] if args else kwargs["input"]
+    return func(tensor if tensor.dtype == torch.bool else tensor != 0)
+
+
+def _equal(session: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """torch.equal: its answer is read from a tensor, where the sizes are the same."""
+    one, other = args if len(args) == 2 else (args[0] if args else kwargs["input"], kwargs["other"])
+    shape, wanted = session.core.shape_of(one), session.core.shape_of(other)
+    if shape is None or wanted is None or one.dtype != other.dtype:
+        return func(one, other)
+    return bool(shape == wanted) and bool((one == other).all())
+
+
 def _layout(session: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Strides say whether a size is 1: a question about each."""
     for size in session.core.shape_of(args[0]) or ():
@@ -133,6 +150,11 @@ _WATCHED: dict[Any, Callable[..., Any]] = {
     torch.Tensor.nelement: _count,
     torch.numel: _count,
     torch.Tensor.item: _item,
+    torch.Tensor.__bool__: _truth,
+    torch.Tensor.is_nonzero: _truth,
+    torch.is_nonzero: _truth,
+    torch.Tensor.equal: _equal,
+    torch.equal: _equal,
     torch.Tensor.is_contiguous: _layout,
     torch.Tensor.stride: _layout,
     torch.Tensor.device.__get__: device_of,
@@ -193,7 +215,7 @@ class _Functions(TorchFunctionMode):
         if func in _STAND_IN:
             func, args, kwargs = _STAND_IN[func](session, *args, **kwargs or {})
         whole = _KEPT.get(func)
-        kept = whole.form(args) if whole is not None else None
+        kept = whole.form(args, kwargs) if whole is not None else None
         if kept is None or torch._C._functorch.maybe_current_level() is not None:
             watched = _WATCHED.get(func)
             if watched is not None:
@@ -221,7 +243,10 @@ class _Functions(TorchFunctionMode):
         args, kwargs = kept.arguments(args, kwargs)
         if kept.name == "fairlead.tolist":
             session.add(kept, args, kwargs, out if isinstance(out, list) else [out])
-            return session.core.read_result(out)
+            read = session.core.read_result(out)
+            if args[0].dim() == 1:
+                _core.note_list(read, args[0])
+            return read
         elif kept.name == "fairlead.numpy":
             session.add(kept, args[:1], None, [])
         else:

@@ -199,6 +199,20 @@ CASES += [
     Case("aten.clamp.default", lambda x: torch.clamp(x, max=0.5), f((3, 4)), "max"),
     Case("aten.clamp.default", lambda x: torch.clamp(x, 2, 1), f((3, 4)), "crossed"),
     Case("aten.clamp.default", lambda x: torch.clamp(x, -2, 2), lambda: (torch.arange(-5, 5),), "int64"),
+    *[
+        Case(op, function, lambda: (torch.arange(-20, 20) * 1_500_000_001,), "beyond 32 bits")
+        for op, function in {
+            "aten.clamp.default": lambda x: torch.clamp(x, -5_000_000_000, 3_000_000_000),
+            "aten.clamp_min.default": lambda x: x.clamp_min(7),
+            "aten.maximum.default": lambda x: torch.maximum(x, x.flip(0) // 3),
+            "aten.minimum.default": lambda x: torch.minimum(x, x.flip(0) // 3),
+            "aten.sign.default": torch.sign,
+            "aten.amax.default": lambda x: x.view(-1, 4).amax(1),
+            "aten.amin.default": lambda x: x.view(-1, 4).amin((0, 1), keepdim=True),
+            "aten.max.default": lambda x: (x // 2).max(),
+            "aten.cummax.default": lambda x: x.cummax(0),
+        }.items()
+    ],
     Case("aten.clamp.default", lambda x: torch.clamp(x, -2, 2), lambda: (torch.arange(-5, 5).short(),), "int16"),
     Case(
         "aten.clamp.default",
@@ -224,6 +238,7 @@ CASES += [
         torch.atan2,
         pairs([-7.5, -1.0, 0.0, 0.3, INF, -INF, NAN], [-2.5, 0.0, 0.1, INF, -INF]),
     ),
+    Case("aten.atan2.default", torch.atan2, pairs([0.0, -0.0, 2.0, -2.0], [0.0, -0.0, 3.0, -3.0]), "signs of zeros"),
     Case("aten.atan2.default", torch.atan2, f((3, 4), (4,), dtype=torch.float64), "float64"),
     Case("aten.atan2.default", torch.atan2, pairs(*WHOLE, dtype=torch.int64), "int64"),
     Case("aten.hypot.default", torch.hypot, pairs([-3.0, 0.0, 1e30, INF], [4.0, 0.0, -1e30])),

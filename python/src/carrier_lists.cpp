@@ -1,0 +1,178 @@
+// Lists of numbers that a model read from a tensor, t.tolist(), and functions that keep their
+// results by their arguments.
+//
+// How long such a list is may be a size. What Python asks of the whole of it is asked of the tensor
+// instead: max(t.tolist()) is t.max().item(), a number that remembers at every length. Of the
+// others the run keeps those up to the last that was used.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "carriers_impl.h"
+
+namespace fairlead::python {
+
+using namespace nb::literals;
+
+namespace carriers {
+namespace {
+
+struct KnownList {
+  nb::object list;
+  nb::object tensor;
+  std::int64_t version = 0;  // of the tensor: what is written into it later is not in the list
+  CarryId op = kNoCarry;
+  bool asked = false;
+};
+
+std::vector<KnownList>& known_lists() {
+  static std::vector<KnownList> known;
+  return known;
+}
+
+std::int64_t version_of(nb::handle tensor) {
+  const nb::object version = nb::steal(PyObject_GetAttrString(tensor.ptr(), "_version"));
+  if (!version.is_valid()) {
+    PyErr_Clear();
+    return -1;
+  }
+  return nb::cast<std::int64_t>(version);
+}
+
+// The list, where it still is what was read.
+KnownList* find_list(PyObject* list) {
+  if (sink == nullptr || !PyList_CheckExact(list)) return nullptr;
+  const auto found = std::find_if(known_lists().begin(), known_lists().end(),
+                                  [&](const KnownList& k) { return k.list.ptr() == list; });
+  if (found == known_lists().end() || found->version != version_of(found->tensor)) return nullptr;
+  const Run& run = sink->run();
+  for (Py_ssize_t k = 0; k < PyList_GET_SIZE(list); ++k) {
+    const CarryId node = carried_node(PyList_GET_ITEM(list, k));
+    if (node == kNoCarry || run.carried[node].kind != CarryKind::kRead ||
+        run.carried[node].a != found->op || run.carried[node].b != k) {
+      return nullptr;
+    }
+  }
+  const auto& read = run.ops[static_cast<std::size_t>(found->op)];
+  const bool whole = run.items[read.results].kind == ItemKind::kList &&
+                     run.items[read.results].i == PyList_GET_SIZE(list);
+  return whole && PyList_GET_SIZE(list) > 0 ? &*found : nullptr;
+}
+
+bool is_whole(PyObject* list) {
+  return std::all_of(PySequence_Fast_ITEMS(list),
+                     PySequence_Fast_ITEMS(list) + PySequence_Fast_GET_SIZE(list),
+                     [](PyObject* each) { return is_int(each); });
+}
+
+// What the tensor answers, as a number that remembers; null where it does not.
+PyObject* ask_tensor(KnownList& known, const char* method) {
+  known.asked = true;
+  const nb::object tensor = known.tensor;
+  const nb::object made = nb::steal(PyObject_CallMethod(tensor.ptr(), method, nullptr));
+  PyObject* number = made.is_valid() ? PyObject_CallMethod(made.ptr(), "item", nullptr) : nullptr;
+  if (number == nullptr) PyErr_Clear();
+  return number;
+}
+
+}  // namespace
+
+void forget_lists() { known_lists().clear(); }
+
+}  // namespace carriers
+
+using namespace carriers;
+
+void note_list(nb::handle list, nb::handle tensor) {
+  constexpr std::size_t kMostLists = 64;
+  if (sink == nullptr || !PyList_CheckExact(list.ptr()) || known_lists().size() >= kMostLists) {
+    return;
+  }
+  const std::int64_t version = version_of(tensor);
+  if (version < 0 || PyList_GET_SIZE(list.ptr()) == 0) return;
+  const CarryId node = carried_node(PyList_GET_ITEM(list.ptr(), 0));
+  if (node == kNoCarry || sink->run().carried[node].kind != CarryKind::kRead) return;
+  known_lists().push_back(
+      {nb::borrow(list), nb::borrow(tensor), version, sink->run().carried[node].a, false});
+}
+
+namespace carriers {
+
+// max, min or sum of a list of integers alone.
+PyObject* list_answer(PyObject* list, const char* method) {
+  KnownList* known = find_list(list);
+  return known == nullptr || !is_whole(list) ? nullptr : ask_tensor(*known, method);
+}
+
+PyObject* list_length(PyObject* list) {
+  KnownList* known = find_list(list);
+  if (known == nullptr) return nullptr;
+  const CarryId node = sink->dim(known->tensor.ptr(), 0);
+  if (node == kNoCarry) return nullptr;
+  known->asked = true;
+  return carry(PyLong_FromSsize_t(PyList_GET_SIZE(list)), sink->run().carried[node]);
+}
+
+// From the end: which number that is follows from the length. Others are found by their number.
+PyObject* list_item(PyObject* list, PyObject* key) {
+  if (known_lists().empty() || !PyLong_CheckExact(key)) return nullptr;
+  const Py_ssize_t at = PyLong_AsSsize_t(key);
+  if (at >= 0 || at < -PyList_GET_SIZE(list)) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  KnownList* known = find_list(list);
+  if (known == nullptr) return nullptr;
+  known->asked = true;
+  const nb::object tensor = known->tensor;
+  const nb::object made = nb::steal(PyObject_GetItem(tensor.ptr(), key));
+  PyObject* number = made.is_valid() ? PyObject_CallMethod(made.ptr(), "item", nullptr) : nullptr;
+  if (number == nullptr) PyErr_Clear();
+  return number;
+}
+
+// sorted(t.tolist()) in either direction.
+PyObject* list_sorted(PyObject* list, bool downwards) {
+  KnownList* known = find_list(list);
+  if (known == nullptr || !is_whole(list)) return nullptr;
+  known->asked = true;
+  nb::object made = known->tensor.attr("sort")("descending"_a = downwards);
+  return nb::object(made[0].attr("tolist")()).release().ptr();
+}
+
+}  // namespace carriers
+
+void keep_used_numbers(Run& run) {
+  if (known_lists().empty()) return;
+  std::vector<bool> used(run.carried.size());
+  const auto use = [&](CarryId id) {
+    if (id != kNoCarry) used[static_cast<std::size_t>(id)] = true;
+  };
+  for (const Carry& node : run.carried) {
+    if (node.kind <= CarryKind::kRead) continue;  // what they refer to is no node
+    use(node.a);
+    use(node.b);
+  }
+  for (const Guard& guard : run.guards) {
+    use(guard.left);
+    use(guard.right);
+  }
+  for (const Item& item : run.items) use(item.carried);
+  for (const CarryId id : run.call_numbers) use(id);
+  for (const CarryId id : run.ranges) use(id);
+  for (const KnownList& known : known_lists()) {
+    std::int64_t kept = 0;
+    for (std::size_t k = 0; k < run.carried.size(); ++k) {
+      const Carry& node = run.carried[k];
+      if (used[k] && node.kind == CarryKind::kRead && node.a == known.op) {
+        kept = std::max<std::int64_t>(kept, node.b + 1);
+      }
+    }
+    OpRecord& record = run.ops[static_cast<std::size_t>(known.op)];
+    if ((kept == 0 && !known.asked) || run.items[record.results].kind != ItemKind::kList) continue;
+    run.items[record.results].i = kept;
+    record.result_count = 1 + static_cast<std::uint32_t>(kept);
+  }
+}
+
+}  // namespace fairlead::python
