@@ -280,10 +280,15 @@ void lower_masked_scatter(Lowering& b) {
 
 // ---- writes through views -----------------------------------------------------------------------
 
-// A place that PyTorch counts from the end, counted from the beginning.
+// A place that PyTorch counts from the end where it is negative, counted from the beginning. Which
+// it is may depend on sizes (`x[-shift:]` with a shift that is 0 for small ones).
 Expr from_start(Lowering& b, Expr e, Expr size) {
+  ExprPool& pool = b.pool();
+  if (least_value(pool, e) >= 0) return e;
   const bool negative = (is_const(e) || e->kind == ExprKind::kMul) && e->value < 0;
-  return negative ? b.pool().add(e, size) : e;
+  if (negative) return pool.add(e, size);
+  const Expr zero = pool.constant(0);
+  return pool.max(pool.add(e, pool.mul(size, pool.less(e, zero))), zero);
 }
 
 // self with [start, start + length) along `axis` replaced by src.
