@@ -173,6 +173,7 @@ class Lab {
   [[nodiscard]] bool went_too_far(const Row& row);
   void limit_sizes(Row& row);
   void note_refused_below(Row& row);
+  void leave_to_questions(Row& row);
   Task<void> build(Row& row);
   Task<Built> build_of(Row& row, const Runs& runs, bool kept);
   Task<Runs> runs(Row& row);
