@@ -410,8 +410,8 @@ class Windows(torch.nn.Module):
 
 
 def test_the_larger_of_two_sides_chooses_and_each_program_is_there_once(tmp_path):
-    """Sides of 7 and of 14 are thresholds: three programs, whichever side is the larger one, and a place in a slice that
-    counts from the end or not."""
+    """Sides of 7 and of 14 are thresholds: three programs, whichever side is the larger one, and a place in a slice
+    that counts from the end or not."""
     model = Windows().eval()
     result = fairlead.export(model, (torch.randn(2, 24, 20, 5),), tmp_path / "model.onnx")
     held = [note for note in str(result.contract).splitlines() if "the file holds both" in note]
