@@ -16,8 +16,8 @@ Models of libraries other than Transformers, small configurations with random we
 example call; a checker of its own then runs the file and eager at sizes near the example and far from it, within what
 the contract allows. Rows are of the last run of each model, not all of the same code; limits are of the processor's
 time on a machine that had other work. Whole lists were run of `torchvision`, `segmentation`, `yolo`, `diffusers`,
-`eeg`, `monai`, `forecasting`, `geometric`, `kornia`, `open_clip` and `tabular`; of `timm` the
-transformers and mixed networks, of `spandrel` 21 models, of `lucid` 11; of `audio` and `operators` only four that were not right before.
+`eeg`, `monai`, `forecasting`, `geometric`, `kornia`, `open_clip` and `tabular`; of `timm` the transformers and mixed
+networks, of `spandrel` 21 models, of `lucid` 11; of `audio` and `operators` only four that were not right before.
 
 | column | what it is |
 | --- | --- |
