@@ -14,10 +14,10 @@ HEADER = """# Other libraries
 Models of libraries other than Transformers, small configurations with random weights, by
 `python benchmarks/zoos/run.py`: a sample of each library, on two cores that had other work. Each is exported from one
 example call; a checker of its own then runs the file and eager at sizes near the example and far from it, within what
-the contract allows. Rows are of the last run of each model, not all of the same code; limits of some rows that are
-"too slow" were by the clock of a busy machine ("checking": the file was written). Of `eeg` three models were run, of
-`operators` two since caches of earlier calls are forgotten (the row of FNO 2d is from before the last change there);
-`segmentation`, `monai`, `forecasting`, `yolo` and `diffusers` have builders and no row yet.
+the contract allows. Rows are of the last run of each model, not all of the same code; limits are of the processor's
+time on a machine that had other work. Whole lists were run of `torchvision`, `segmentation`, `yolo`, `diffusers`,
+`eeg`, `monai`, `forecasting`, `geometric`, `kornia`, `open_clip` and `tabular`; of `timm` the transformers and mixed
+networks, of `spandrel` 21 models, of `lucid` 11; of `audio` and `operators` only four that were not right before.
 
 | column | what it is |
 | --- | --- |

@@ -175,7 +175,8 @@ class Looker {
         if (open && !seen.contains({step.guard, !step.answer})) {
           const auto key = std::make_tuple(way, step.guard, step.answer);
           const std::size_t known = found_.size();
-          if (asked_.insert(key).second) look_behind(path, before, way, step);
+          // One that is asked alone is required alone, on whatever way it was reached.
+          if (asked_.insert(key).second) look_behind(path, before, few ? way : Way{}, step);
           if (found_.size() > known) alone_.insert(step.guard);
         }
         before.push_back(step);
@@ -348,8 +349,10 @@ class Looker {
     const auto within = [&](SymbolId s, std::int64_t v) {
       return v >= std::max<std::int64_t>(1, symbols_[s].min) && v <= symbols_[s].max;
     };
-    std::vector<std::int64_t> best;
-    double nearest = INFINITY;
+    // Of two numbers that fit, the nearest sizes that tell them apart may be another program's: those
+    // beyond every size that ran are tried as well.
+    std::vector<std::int64_t> best, beyond;
+    double nearest = INFINITY, nearest_beyond = INFINITY;
     for (const SymbolId a : over) {
       for (const SymbolId b : over) {
         if (b <= a) continue;
@@ -363,7 +366,13 @@ class Looker {
             // Equal sizes would be taken for one: they are the last to be tried.
             const double way = std::abs(static_cast<double>(x - base_[a])) +
                                std::abs(static_cast<double>(y - base_[b])) + (x == y ? 1e6 : 0);
-            if (way < nearest && leads_there(setting)) {
+            const bool larger = guard.rival && x >= base_[a] && y >= base_[b];
+            if (way >= (larger ? nearest_beyond : nearest) || !leads_there(setting)) continue;
+            if (larger) {
+              nearest_beyond = way;
+              beyond = setting;
+            }
+            if (way < nearest) {
               nearest = way;
               best = setting;
             }
@@ -372,10 +381,13 @@ class Looker {
       }
     }
     if (best.empty()) best = far_across(guard, over);
-    if (best.empty()) return;
-    Flip flip = flip_;
-    flip.setting = std::move(best);
-    found_.push_back(std::move(flip));
+    if (best == beyond) beyond.clear();
+    for (std::vector<std::int64_t>* setting : {&best, &beyond}) {
+      if (setting->empty()) continue;
+      Flip flip = flip_;
+      flip.setting = std::move(*setting);
+      found_.push_back(std::move(flip));
+    }
   }
 
   // Three symbols at a time, at a few sizes each.

@@ -73,6 +73,7 @@ struct Row {
   Evidence reason;                 // why its sizes are not the parent's
   std::vector<std::int64_t> rest;  // sizes to try where it turns out to be of one size only
 
+  bool fixed = false;     // in the places that decide
   bool by_value = false;  // it parts from its parent by values
   bool untold = false;    // a run parted from it, and no question says why
   bool plain = false;     // the model is not told that it is traced
@@ -172,6 +173,7 @@ class Lab {
   [[nodiscard]] bool went_too_far(const Row& row);
   void limit_sizes(Row& row);
   void note_refused_below(Row& row);
+  void leave_to_questions(Row& row);
   Task<void> build(Row& row);
   Task<Built> build_of(Row& row, const Runs& runs, bool kept);
   Task<Runs> runs(Row& row);
@@ -185,6 +187,7 @@ class Lab {
   Task<void> settle_questions(Row& row);
   Task<bool> go_far(Row& row);
   Task<bool> settle(Row& row, Questions::Other other, Built::Question question);
+  Task<bool> runs_elsewhere(Row& row, Questions::Other other);
   Task<void> go_further(Row& row, Questions::Other other);
   Task<bool> go_around(Row& row, Setting setting);
   Task<bool> go_to(Row& row, Setting setting);
@@ -214,6 +217,8 @@ class Lab {
 
   [[nodiscard]] bool may_open() const;
   bool first_time(const Row& row, const std::vector<Place>& places, Side side);
+  Task<bool> is_held(Row& row, Sizes sizes);
+  [[nodiscard]] bool within(const Row& row, const Setting& setting) const;
   Task<bool> below(Row& row, std::size_t k, std::int64_t least, Evidence reason);
   Task<void> each(Row& row, std::size_t k, std::vector<std::int64_t> sizes, Evidence reason);
   Task<bool> above(Row& row, std::size_t k, std::int64_t most, std::int64_t size);

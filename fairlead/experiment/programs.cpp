@@ -35,6 +35,51 @@ bool Lab::first_time(const Row& row, const std::vector<Place>& places, Side side
   return fresh && may_open();
 }
 
+// Whether another program of the file is what the model executes there. One that waits to be solved
+// was opened for sizes on one side of a bound: where it is the same one beyond another bound, its
+// own questions tell its sizes, and not that bound.
+Task<bool> Lab::is_held(Row& row, Sizes sizes) {
+  for (const ProgramId id : programs()) {
+    Row& other = *rows_[static_cast<std::size_t>(id)];
+    if (&other == &row || other.side == Side::kStep || other.by_value) continue;
+    if (other.solved) {
+      const std::optional<Setting> setting = setting_of(*other.probed, sizes);
+      if (!setting || !within(other, *setting)) continue;
+      const Ran ran = co_await run_at(other, sizes, other.probed->runs[0].run);
+      if (ran.run >= 0) co_return true;
+    } else if (other.id > 0 && other.probings == 0 && !other.fixed) {
+      const Ran first = co_await run_at(other, other.example, -1);
+      if (first.run < 0) continue;
+      const Ran ran = co_await run_at(other, sizes, first.run);
+      if (ran.run < 0) continue;
+      Limits& limits = ledger_.inherited(other.id);
+      for (std::size_t leaf = 0; leaf < sizes.size(); ++leaf) {
+        for (std::size_t axis = 0; axis < sizes[leaf].size(); ++axis) {
+          const std::int64_t size = sizes[leaf][axis];
+          const auto least = limits.least.find({leaf, axis});
+          if (least != limits.least.end() && size < least->second) limits.least.erase(least);
+          const auto most = limits.most.find({leaf, axis});
+          if (most != limits.most.end() && size > most->second) limits.most.erase(most);
+        }
+      }
+      other.side = Side::kAside;
+      other.places.clear();
+      other.rest.clear();
+      co_return true;
+    }
+  }
+  co_return false;
+}
+
+// Whether these sizes are within the bounds of a program.
+bool Lab::within(const Row& row, const Setting& setting) const {
+  for (std::size_t k = 0; k < setting.size(); ++k) {
+    const auto [least, most] = range_of(row, k);
+    if (setting[k] < least || setting[k] > most) return false;
+  }
+  return true;
+}
+
 // A program for the sizes of a symbol below `least`; false where there is none to try.
 Task<bool> Lab::below(Row& row, std::size_t k, std::int64_t least, Evidence reason) {
   const std::vector<Place> places = places_of(*row.probed, k);
@@ -42,6 +87,8 @@ Task<bool> Lab::below(Row& row, std::size_t k, std::int64_t least, Evidence reas
   const std::optional<Evidence> why =
       co_await parting(row, sizes_at(*row.probed, changed(base, k, least - 1)));
   if (!why || !first_time(row, places, Side::kBelow)) co_return false;
+  const bool known = co_await is_held(row, sizes_at(*row.probed, changed(base, k, least - 1)));
+  if (known) co_return true;
   std::vector<std::int64_t> others;
   if (least <= 3) {  // one or two sizes: each is a program of its own
     for (std::int64_t size = least - 1; size > 0; --size) others.push_back(size);
@@ -112,6 +159,8 @@ Task<bool> Lab::above(Row& row, std::size_t k, std::int64_t most, std::int64_t s
   input.sizes = sizes_at(*row.probed, changed(row.probed->runs[0].values, k, size));
   const std::optional<Evidence> why = co_await parting(row, input.sizes);
   if (!why || !first_time(row, places, Side::kAbove)) co_return false;
+  const bool known = co_await is_held(row, input.sizes);
+  if (known) co_return true;
   Opening opening;
   opening.side = Side::kAbove;
   opening.symbol = row.probed->symbols[k].name;
@@ -131,12 +180,9 @@ Task<bool> Lab::aside(Row& row, Setting setting, std::string key, Evidence why) 
   if (row.side == Side::kStep || !looked_aside_.emplace(row.id, key).second) co_return false;
   Input input;
   input.sizes = sizes_at(*row.probed, setting);
-  for (const ProgramId id : programs()) {
-    Row& other = *rows_[static_cast<std::size_t>(id)];
-    if (!other.solved || &other == &row) continue;
-    const std::optional<Evidence> parted = co_await parting(other, input.sizes);
-    if (!parted) co_return true;  // the file holds that program
-  }
+  const bool known = co_await is_held(row, input.sizes);
+  if (known) co_return true;
+  if (!may_open()) co_return false;
   // A call of the user's that goes the same way is a better example than one that is made up.
   for (std::size_t n = 1; n < request_.calls.size(); ++n) {
     Input given;
@@ -349,6 +395,7 @@ Task<Row*> Lab::open(Row& parent, Input input, Opening opening) {
       (parent.id > 0 && opening.side != Side::kStep ? parent.words + " and " : "") + opening.words;
   row.parting = opening.parting;
   row.places = opening.places;
+  row.fixed = opening.fixed;
   row.size = opening.size;
   row.reason = opening.reason;
   Fact fact;

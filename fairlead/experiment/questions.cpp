@@ -186,12 +186,33 @@ Task<bool> Lab::settle(Row& row, Questions::Other other, Built::Question questio
   }
   if (ours) co_return false;
   if (ran.parted) {
+    const bool elsewhere = co_await runs_elsewhere(row, other);
+    if (elsewhere) co_return true;
     why = branches(ran);
   } else {
     why.why = Why::kRefused;
     why.text = ran.error;
   }
   co_await stop_before(row, other, why);
+  co_return false;
+}
+
+// Whether the same operators are executed behind what looks like a bound of one symbol, where
+// another symbol is as large (max(height, width) > 112): then it is no bound of the first, and the
+// questions about both tell where the program ends.
+Task<bool> Lab::runs_elsewhere(Row& row, Questions::Other other) {
+  if (!other.bound || other.symbol < 0) co_return false;
+  const auto k = static_cast<std::size_t>(other.symbol);
+  const Setting base = row.probed->runs[0].values;
+  if (other.setting[k] >= base[k]) co_return false;
+  for (std::size_t j = 0; j < base.size(); ++j) {
+    if (j == k || base[j] >= base[k] || row.probed->symbols[j].max < base[k]) continue;
+    Setting setting = changed(other.setting, j, base[k]);
+    const Ran ran = co_await try_at(row, sizes_at(*row.probed, setting), true);
+    if (ran.run < 0) continue;
+    row.crossed.push_back({ran.run, std::move(setting)});
+    co_return true;
+  }
   co_return false;
 }
 
@@ -264,7 +285,9 @@ Task<void> Lab::stop_before(Row& row, Questions::Other other, Evidence why) {
   } else {
     row.required[other.key] = why;
     bool held = false;
-    if (another && may_open()) held = co_await aside(row, other.setting, other.key, why);
+    if (another && request_.several && !request_.strict) {
+      held = co_await aside(row, other.setting, other.key, why);
+    }
     Fact fact;
     fact.of = row.id;
     fact.kind = FactKind::kRequired;

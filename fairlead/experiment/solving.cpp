@@ -55,6 +55,7 @@ Task<void> Lab::solve_or_throw(Row& row) {
     }
     limit_sizes(row);
     note_refused_below(row);
+    leave_to_questions(row);
   }
   stage_ = Stage::kProbe;
   co_await branch_above(row);
@@ -136,6 +137,23 @@ void Lab::note_refused_below(Row& row) {
     why.why = Why::kRefused;
     why.text = symbol.below;
     (void)raise_minimum(row, k, symbol.min, why, false);
+  }
+}
+
+// Smaller sizes at which the probing met another program: where the model's questions tell the two
+// apart, they tell from which size on, and that may be another one where other symbols are larger.
+void Lab::leave_to_questions(Row& row) {
+  if (row.id == 0 || row.untold) return;
+  for (std::size_t k = 0; k < row.probed->symbols.size(); ++k) {
+    ProbedSymbol& symbol = row.probed->symbols[k];
+    if (!symbol.other_below) continue;
+    const auto& least = ledger_.limits(row.id).least;
+    symbol.min = 1;
+    for (const auto& [place, unit] : units_of(*row.probed, k)) {
+      const auto it = least.find(place);
+      if (it != least.end()) symbol.min = std::max(symbol.min, it->second / unit);
+    }
+    symbol.other_below = false;
   }
 }
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import torch
 
 from fairlead import _core
 from fairlead.adapters.export import adapted
@@ -113,6 +117,8 @@ def export_with(
     )
     check_tracer(tracer)
     model = getattr(model, "_orig_mod", model)  # what torch.compile was given
+    if isinstance(model, (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)):
+        model = model.module
     if is_program(model, inputs, path):
         if options.lora is not None:
             raise _core.InvalidInput(
@@ -134,10 +140,19 @@ def export_with(
             f"{got}. Leave one of them out."
         )
     with (
+        uncompiled(),
         where_it_is(options, model, inputs, is_lean(options, target, tracer), export_with, show) as (options, inputs),
         adapted(options, model, inputs, path) as (options, inputs),
     ):
         return run_target(target, options, model, inputs, path, tracer, show)
+
+
+def uncompiled() -> contextlib.AbstractContextManager[Any]:
+    """Parts that torch.compile was given run as they are: they would be compiled again for every size that is tried."""
+    if "torch._dynamo" not in sys.modules or not hasattr(torch.compiler, "set_stance"):
+        return contextlib.nullcontext()
+    stance: contextlib.AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
+    return stance
 
 
 def is_lean(options: Options, target: Any, tracer: str) -> bool:

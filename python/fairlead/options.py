@@ -197,12 +197,23 @@ def check_cache(cache: Any, fused: bool, opset: int) -> bool:
     return True
 
 
+def in_training(model: torch.nn.Module, name: str = "") -> str | None:
+    """The first module in training mode. What torch.export made has no modes (its `eval` refuses), a frozen script has
+    no flag, and quantized modules compute in one way."""
+    if "eval" in vars(model) or type(model).__module__.startswith(PACKED):
+        return None
+    if getattr(model, "training", False):
+        return name
+    found = (in_training(child, f"{name}.{child_name}".lstrip(".")) for child_name, child in model.named_children())
+    return next((each for each in found if each is not None), None)
+
+
 def check_model(model: Any) -> None:
     if not isinstance(model, torch.nn.Module):
         what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         advice = "Make an object of it first." if isinstance(model, type) else "Wrap functions in a module."
         raise InvalidInput(f"[export] Expected a torch.nn.Module, got {what}. {advice}")
-    training = next((name for name, m in model.named_modules() if m.training), None)
+    training = in_training(model)
     if training is not None:
         raise InvalidInput(
             f"[export] Expected a model in eval mode, got {training or type(model).__name__} in training mode. "

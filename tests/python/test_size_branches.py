@@ -380,3 +380,61 @@ def test_sides_that_come_again_stand_both_in_the_file(tmp_path, of, length):
     result = fairlead.export(model, (torch.randn(length, 3),), path)
     assert not result.contract.fixed
     agrees(model, path, *((n, m) for n in EVERY for m in (3, 4, 21)))
+
+
+class Windows(torch.nn.Module):
+    """Shifted windows of 7, at two resolutions: none is shifted along a side that is one window."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(5, 5) for _ in range(2))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = self.shifted(layer(x))[:, ::2, ::2]
+        return x.mean((1, 2))
+
+    def shifted(self, x):
+        shifts = [0 if size <= 7 else 3 for size in x.shape[1:3]]
+        if sum(shifts) > 0:
+            x = torch.roll(x, (-shifts[0], -shifts[1]), (1, 2))
+            mask = x.new_zeros(x.shape[1:3])
+            count = 0
+            for rows in ((0, -7), (-7, -shifts[0]), (-shifts[0], None)):
+                for columns in ((0, -7), (-7, -shifts[1]), (-shifts[1], None)):
+                    mask[rows[0] : rows[1], columns[0] : columns[1]] = count
+                    count += 1
+            x = x + mask[..., None]
+        return x
+
+
+def test_the_larger_of_two_sides_chooses_and_each_program_is_there_once(tmp_path):
+    """Sides of 7 and of 14 are thresholds: three programs, whichever side is the larger one, and a place in a slice
+    that counts from the end or not."""
+    model = Windows().eval()
+    result = fairlead.export(model, (torch.randn(2, 24, 20, 5),), tmp_path / "model.onnx")
+    held = [note for note in str(result.contract).splitlines() if "the file holds both" in note]
+    assert len(held) == 2, result.contract
+    for height, width in [(20, 24), (7, 7), (7, 8), (8, 7), (3, 14), (14, 3), (14, 15), (15, 4), (5, 40), (31, 29)]:
+        agrees(model, tmp_path / "model.onnx", (1, height, width, 5))
+
+
+def test_numbers_assigned_in_a_run_without_weights_are_no_other_program(tmp_path):
+    """PyTorch fills a tensor with data from a number, and copies it into one without."""
+
+    class Assigns(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(64, 64)
+
+        def forward(self, x):
+            mask = self.layer(x).new_zeros(x.shape[:2])
+            mask[:, 1:4] = 2
+            mask[0] = 0.5
+            return self.layer(x) * mask[..., None] if x.shape[1] < 5000 else self.layer(x).relu()
+
+    model = Assigns().eval()
+    result = fairlead.export(model, (torch.randn(2, 4096, 64),), tmp_path / "model.onnx")
+    assert "scalar_tensor" not in str(result.contract)
+    agrees(model, tmp_path / "model.onnx", (3, 4, 64), (1, 4999, 64), (2, 5000, 64))

@@ -84,6 +84,7 @@ ResultShapes distances(const ShapeCall& call) {
 constexpr ShapeRow kRows[] = {
     {"aten._cdist_forward.default", distances},
     {"aten._euclidean_dist.default", distances},
+    {"aten._int_mm.default", matmul},
     {"aten._scaled_dot_product_flash_attention_for_cpu.default", attention},
     {"aten.addbmm.default", summed_product},
     {"aten.addmm.default", added_product},

@@ -218,6 +218,27 @@ void lower_solve_triangular(Lowering& b) {
   b.result(unbatched(b, x, b.out_shape()));
 }
 
+// aten::cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor: L y = self, then
+// L' x = y
+void lower_cholesky_solve(Lowering& b) {
+  const Dtype d = working(b.out_dtype());
+  const Expr n = b.shape(1).back();
+  const bool upper = b.flag(2);
+  const Shape lead(b.out_shape().begin(), b.out_shape().end() - 2);
+  const auto spread = [&](Val v, const Shape& from) {
+    Shape to = lead;
+    to.insert(to.end(), from.end() - 2, from.end());
+    return as_batch(b, b.expand(v, from, to), to);
+  };
+  const Val half = b.op("Trilu", {spread(b.in(1, d), b.shape(1)), b.size_scalar(b.expr(0))},
+                        {attr("upper", upper)});
+  const Val other = b.transpose(half, {0, 2, 1});
+  const Val y =
+      solution(b, eliminate(b, upper ? other : half, spread(b.in(0, d), b.shape(0)), n), n);
+  const Val x = solution(b, eliminate(b, upper ? half : other, y, n), n);
+  b.result(unbatched(b, x, b.out_shape()));
+}
+
 // aten::_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> (): gives nothing
 void lower_check(Lowering&) {}
 
@@ -229,6 +250,7 @@ constexpr OpRow kRows[] = {
     {"aten._linalg_det.default", lower_det, "Loop", "no factors"},
     {"aten._linalg_slogdet.default", lower_slogdet, "Loop", "no factors"},
     {"aten._linalg_solve_ex.default", lower_solve, "Loop", kSingular},
+    {"aten.cholesky_solve.default", lower_cholesky_solve, "Loop", kSingular},
     {"aten.linalg_cholesky_ex.default", lower_cholesky, "Loop",
      "a matrix that is not positive gives NaN where PyTorch refuses it"},
     {"aten.linalg_inv_ex.default", lower_inv, "Loop", kSingular},

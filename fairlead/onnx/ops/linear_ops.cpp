@@ -54,6 +54,9 @@ void lower_matmul(Lowering& b) {
   b.result(b.squeeze(b.op("MatMul", {b.in(0, d), b.unsqueeze(b.in(1, d), {1})}), {-1}));
 }
 
+// aten::_int_mm(Tensor self, Tensor mat2) -> Tensor: of int8, sums in int32
+void lower_int_mm(Lowering& b) { b.result(b.op("MatMulInteger", {b.in(0), b.in(1)})); }
+
 // beta*self + alpha*(a @ b); ONNX has no product of integers with scales, so they are multiplied
 // in.
 Val scaled(Lowering& b, Val v, std::size_t i, Dtype d) {
@@ -70,6 +73,7 @@ void lower_addmm(Lowering& b) {
 }
 
 constexpr OpRow kRows[] = {
+    {"aten._int_mm.default", lower_int_mm, "MatMulInteger", ""},
     {"aten.addmm.default", lower_addmm, "MatMul, Add", ""},
     {"aten.baddbmm.default", lower_addmm, "MatMul, Add", ""},
     {"aten.bmm.default", lower_matmul, "MatMul", ""},

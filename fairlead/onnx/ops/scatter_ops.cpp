@@ -280,10 +280,20 @@ void lower_masked_scatter(Lowering& b) {
 
 // ---- writes through views -----------------------------------------------------------------------
 
-// A place that PyTorch counts from the end, counted from the beginning.
+bool is_chosen(Expr e) {
+  return e->kind == ExprKind::kWhere || std::any_of(e->args.begin(), e->args.end(), is_chosen);
+}
+
+// A place that PyTorch counts from the end where it is negative, counted from the beginning. Which
+// it is may depend on sizes (`x[-shift:]` with a shift that is 0 for small ones); numbers that were
+// read, and steps of loops, count from the beginning.
 Expr from_start(Lowering& b, Expr e, Expr size) {
+  ExprPool& pool = b.pool();
   const bool negative = (is_const(e) || e->kind == ExprKind::kMul) && e->value < 0;
-  return negative ? b.pool().add(e, size) : e;
+  if (negative) return pool.add(e, size);
+  if (!is_chosen(e) || least_value(pool, e) >= 0) return e;
+  const Expr zero = pool.constant(0);
+  return pool.max(pool.add(e, pool.mul(size, pool.less(e, zero))), zero);
 }
 
 // self with [start, start + length) along `axis` replaced by src.

@@ -29,6 +29,17 @@ def register_rules(mode_class: type, libraries: tuple[str, ...]) -> None:
         operator = getattr(torch.ops.higher_order, name, None)
         if operator is not None and mode_class not in operator.python_key_table:
             operator.py_impl(mode_class)(rule_for(operator, libraries))
+    operator = getattr(torch.ops.higher_order, "flex_attention", None)
+    if operator is not None and mode_class not in operator.python_key_table:
+        operator.py_impl(mode_class)(attention)
+
+
+def attention(mode: Any, *args: Any) -> Any:
+    """flex_attention as PyTorch computes it where it compiles nothing: its functions run once, over all scores."""
+    from torch._higher_order_ops.flex_attention import math_attention
+
+    with mode:
+        return math_attention(*args)
 
 
 def rule_for(operator: Any, libraries: tuple[str, ...]) -> Callable[..., Any]:

@@ -101,6 +101,9 @@ def getitem(session: Any, tensor: torch.Tensor, index: Any) -> torch.Tensor:
 
 def setitem(session: Any, tensor: torch.Tensor, index: Any, value: Any) -> None:
     tensor, index = cut(session, tensor, with_data(session, tensor, index))
+    if session.light is not None and tensor.is_meta and isinstance(value, (int, float, complex)):
+        # With data PyTorch fills from a tensor on the CPU, without it expands and copies one: another program.
+        value = torch.tensor(value.real if isinstance(value, int) else value, dtype=tensor.dtype)
     found = selected(tensor, index, value)
     if found is None:
         tensor[index] = value

@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from fairlead import _core
 from fairlead._core import SizeInt
 
 NEVER, VIEW, OBSERVED = 0, 1, 2
@@ -63,6 +64,28 @@ def define(func: Any) -> tuple[Any, ...]:
         base in NEEDS_STRIDES,
         count,
     )
+
+
+_PARTS: dict[Any, Any] = {}  # by operator
+_KNOWN: set[str] = set()  # operators with a row
+
+
+def parts_of(func: Any) -> Any:
+    """What an operator that no file has is executed as: gradients by PyTorch's own decompositions, and composites,
+    which come whole where a function of PyTorch's is run below autograd. None: as it is."""
+    if func in _PARTS:
+        return _PARTS[func]
+    if not _KNOWN:
+        _KNOWN.update(name for name, _, _ in _core.operator_rows())
+    found = None
+    if isinstance(func, torch._ops.OpOverload) and func.namespace == "aten" and not func._schema.is_mutable:
+        name = f"aten.{func._schema.name.removeprefix('aten::')}.{func._overloadname}"
+        if name not in _KNOWN and "_backward" in func._schema.name:
+            found = torch._decomp.decomposition_table.get(func)
+        if name not in _KNOWN and found is None and func._can_decompose():
+            found = func.decompose
+    _PARTS[func] = found
+    return found
 
 
 # What schemas write as numbers; as a number it would be taken for a size of 4.

@@ -22,7 +22,7 @@ from fairlead.record.direct import set_direct
 from fairlead.record.indexing import CANONICAL
 from fairlead.record.light import Light, NeedsWeightsError, device_of, needs_data, stays
 from fairlead.record.memos import Memos
-from fairlead.record.operators import Kept, define, kept_functions
+from fairlead.record.operators import Kept, define, kept_functions, parts_of
 from fairlead.record.switches import tracing_switches
 from fairlead.record.threads import recorded_here, recorded_threads
 from fairlead.tree.caches import Kind, kind_of, remember_sizes
@@ -60,6 +60,28 @@ def complex_number(value: complex, wide: bool) -> torch.Tensor:
         return torch.tensor(value, dtype=torch.complex128 if wide else torch.complex64)
 
 
+_OWN_WAY: dict[type, bool] = {}  # by class of tensors
+_PLAIN: Any = torch.Tensor.__torch_function__
+
+
+def goes_its_way(types: Any) -> bool:
+    """Whether a class of tensors (quantized weights) computes functions in a way of its own: what it executes is looked
+    at, and not the function, since it has no bytes that a file could hold."""
+    for cls in types:
+        own = _OWN_WAY.get(cls)
+        if own is None:
+            function, dispatch = cls.__torch_function__, cls.__torch_dispatch__
+            plain = function is torch._C._disabled_torch_function_impl or (
+                getattr(function, "__func__", function) is _PLAIN.__func__
+            )
+            own = _OWN_WAY[cls] = cls is not torch.nn.Parameter and not (
+                plain and dispatch is torch._C._disabled_torch_dispatch_impl
+            )
+        if own:
+            return True
+    return False
+
+
 class _Dispatch(TorchDispatchMode):
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -76,6 +98,12 @@ class _Dispatch(TorchDispatchMode):
         session = self.session
         if session.muted or func.namespace == "profiler":  # record_function: a name for what is within
             return func(*args, **kwargs) if kwargs else func(*args)
+        if types and goes_its_way(types):
+            return NotImplemented  # its own class is asked next, and this mode sees what that executes
+        parts = parts_of(func)
+        if parts is not None:
+            with self:
+                return parts(*args, **kwargs or {})
         if session.light is not None:
             out = session.light.call(func, args, kwargs)
         else:
@@ -206,7 +234,11 @@ class _Functions(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         session = self.session
-        if session.muted:
+        if session.muted or (types and goes_its_way(types)):
+            return func(*args, **kwargs) if kwargs else func(*args)
+        if torch._C._functorch.maybe_current_level() is not None:
+            # Tensors of vmap and grad are none of memory: what these make of a function is looked at.
+            session.core.note_call(func, args, kwargs)
             return func(*args, **kwargs) if kwargs else func(*args)
         if not kwargs:
             out = session.call_directly(func, args)
@@ -216,7 +248,7 @@ class _Functions(TorchFunctionMode):
             func, args, kwargs = _STAND_IN[func](session, *args, **kwargs or {})
         whole = _KEPT.get(func)
         kept = whole.form(args, kwargs) if whole is not None else None
-        if kept is None or torch._C._functorch.maybe_current_level() is not None:
+        if kept is None:
             watched = _WATCHED.get(func)
             if watched is not None:
                 return watched(session, func, args, kwargs)

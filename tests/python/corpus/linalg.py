@@ -27,6 +27,8 @@ CASES = [
     Case("aten._linalg_slogdet.default", L.slogdet, square),
     Case("aten.linalg_cholesky_ex.default", lambda x: L.cholesky(positive(x)), square),
     Case("aten.linalg_cholesky_ex.default", lambda x: L.cholesky(positive(x), upper=True), square, "upper"),
+    Case("aten.cholesky_solve.default", lambda x: torch.cholesky_solve(x, L.cholesky(positive(x))), square),
+    Case("aten.cholesky_solve.default", lambda x: torch.cholesky_solve(x, x.triu(), upper=True), square, "upper"),
     Case("aten.linalg_solve_triangular.default", lambda x: L.solve_triangular(x, x.mT, upper=True), square),
     Case("aten.linalg_solve_triangular.default", lambda x: L.solve_triangular(x, x, upper=False, unitriangular=True), square, "ones"),
 ]  # fmt: skip

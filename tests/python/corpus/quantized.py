@@ -27,7 +27,12 @@ def whole(dtype):
     return lambda: (torch.arange(256).to(dtype).reshape(8, 4, 8),)
 
 
+def bytes_of(rows, columns):
+    return torch.randint(-128, 128, (rows, columns), dtype=INT8)
+
+
 CASES = [
+    Case("aten._int_mm.default", torch._int_mm, lambda: (bytes_of(20, 16), bytes_of(16, 8))),
     Case(TO, lambda x: Q.quantize_per_tensor(x, 0.5, 3, -128, 127, INT8), real),
     Case(TO, lambda x: Q.quantize_per_tensor(x, 0.5, 3, -128, 127, INT8), corners, "corners"),
     Case(TO, lambda x: Q.quantize_per_tensor(x, 0.25, 128, 0, 255, UINT8), corners, "uint8"),
