@@ -1,6 +1,5 @@
 """Functions that PyTorch takes apart below Python, by numbers that sizes decide."""
 
-
 import torch
 import torch.nn.functional as F
 
