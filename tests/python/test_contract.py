@@ -73,3 +73,21 @@ def test_the_sizes_of_an_output_are_known_at_any_size(tmp_path):
     contract = fairlead.export(model, {"input": torch.rand(3, 5, 2)}, tmp_path / "model.onnx").contract
     (output,) = contract.outputs
     assert output.at({symbol.name: 7 for symbol in contract.symbols})[0] == 49
+
+
+def test_an_encoder_says_what_its_fast_path_does_otherwise(tmp_path):
+    class Padded(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+            self.encoder = torch.nn.TransformerEncoder(layer, 1)
+
+        def forward(self, x, mask):
+            return self.encoder(x, src_key_padding_mask=mask)
+
+    mask = torch.tensor([[False, False, False], [False, False, True]])
+    contract = fairlead.export(Padded().eval(), (torch.rand(2, 3, 8), mask), tmp_path / "model.onnx").contract
+    assert contract.notes[0] == (
+        "encoder: nn.TransformerEncoder as without its fast path, which gives zeros at places that "
+        "src_key_padding_mask leaves out"
+    )

@@ -26,6 +26,7 @@ from fairlead.patches.model_state import ModelState
 from fairlead.record.leftovers import leave_other_sizes
 from fairlead.record.outside import refuse_outside
 from fairlead.record.stand_in import without_weights
+from fairlead.record.switches import words_of_fast_path
 from fairlead.report.failure import explain
 from fairlead.report.record import record_of
 from fairlead.tree.calls import Call, base_call, constants, filled, normalise, shown
@@ -378,7 +379,7 @@ class Job(ABC):
             for path, value in self.numbers
             if self.suffix == ".onnx"
         ]
-        contract.notes += [*self.options.notes, *found.notes]
+        contract.notes += [*words_of_fast_path(self.model), *self.options.notes, *found.notes]
         return contract
 
     def refuse_assumptions(self, contract: Contract) -> None:

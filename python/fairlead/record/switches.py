@@ -108,6 +108,20 @@ def without_fast_path() -> contextlib.AbstractContextManager[None]:
     return switched(torch.backends.mha, "_is_fastpath_enabled", lambda before: ByThread(False, before))
 
 
+def words_of_fast_path(model: Any) -> list[str]:
+    """What the model's encoders compute otherwise where PyTorch takes their fast path: it packs the places that a mask
+    leaves in, and gives zeros for the others."""
+    encoders = [
+        name or "the model"
+        for name, module in (model.named_modules() if isinstance(model, torch.nn.Module) else ())
+        if isinstance(module, torch.nn.TransformerEncoder) and getattr(module, "use_nested_tensor", False)
+    ]
+    return [
+        f"{', '.join(encoders)}: nn.TransformerEncoder as without its fast path, which gives zeros at places that "
+        "src_key_padding_mask leaves out"
+    ] * bool(encoders)
+
+
 @contextlib.contextmanager
 def tracing_switches(flags: bool = True) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
