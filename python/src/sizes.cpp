@@ -79,7 +79,7 @@ void init_sizes(nb::module_& m) {
           [](const SizeExpr& a, const SizeExpr& b) {
             return a.pool->to_string(a.e) == b.pool->to_string(b.e);
           },
-          nb::is_operator());
+          nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
 }
 
 }  // namespace fairlead::python
