@@ -35,9 +35,10 @@ class Check {
     if (!given.external) return;
     ++found_.references;
     const auto file = files_.find(given.location);
-    const auto known =
-        file == files_.end() ? std::nullopt : placed_.find(file->second.number, given.offset);
-    if (!known || dtype_name(known->dtype) != given.dtype || known->bytes != given.bytes) {
+    const auto known = file == files_.end()
+                           ? std::nullopt
+                           : placed_.find(file->second.number, given.offset, given.bytes);
+    if (!known || dtype_name(known->dtype) != given.dtype || !is_part(*known, given)) {
       throw Error(ErrorCode::kInternal, "[export] Expected " + given.name + " to be a tensor of '" +
                                             placed_.folder().folder() + "', got " +
                                             std::to_string(given.bytes) + " bytes of " +
@@ -47,9 +48,9 @@ class Check {
                                             ". This is a fault in Fairlead; please report it.");
     }
     if (file->second.path.empty()) return;
-    if (!compared_.emplace(&file->second, given.offset).second) return;
+    if (!compared_.emplace(&file->second, known->offset).second) return;
     ++found_.compared;
-    found_.bytes += given.bytes;
+    found_.bytes += known->bytes;
     compare(file->second, *known, given);
   }
 
@@ -66,6 +67,13 @@ class Check {
     return placed_.folder().tensors().at(known.tensor).stored.name;
   }
 
+  // The tensor, or one of as many matrices that follow each other in it.
+  [[nodiscard]] static bool is_part(const PlacedWeights::Known& known,
+                                    const InitializerSummary& given) {
+    return given.bytes == known.bytes || (given.bytes > 0 && known.bytes % given.bytes == 0 &&
+                                          (given.offset - known.offset) % given.bytes == 0);
+  }
+
   // The checkpoint's own file, under this name or another.
   [[nodiscard]] bool is_own(const std::string& name, const File& file) const {
     if (!file.number) return false;
@@ -77,9 +85,9 @@ class Check {
 
   void compare(File& file, const PlacedWeights::Known& known, const InitializerSummary& given) {
     if (!file.open) file.open = std::make_unique<WeightFile>(file.path);
-    const std::uint64_t got = file.open->hash(given.offset, given.bytes);
+    const std::uint64_t got = file.open->hash(known.offset, known.bytes);
     const std::uint64_t wanted =
-        file.number ? placed_.folder().file(*file.number).hash(given.offset, given.bytes)
+        file.number ? placed_.folder().file(*file.number).hash(known.offset, known.bytes)
                     : known.hash;
     if (got == wanted) return;
     throw Error(ErrorCode::kIo, "[export] Expected the bytes of " + name_of(known) + " of '" +

@@ -242,12 +242,27 @@ std::shared_ptr<Graph> Emission::body(std::vector<TensorInfo> inputs,
   return graph;
 }
 
-bool Emission::made_by(Val v, std::string_view type) const {
+const Node* Emission::maker(Val v) const {
   const auto& nodes = model_.graph.nodes;
   const auto it = std::find_if(nodes.rbegin(), nodes.rend(), [&](const Node& node) {
     return std::find(node.outputs.begin(), node.outputs.end(), v.id) != node.outputs.end();
   });
-  return it != nodes.rend() && it->op == type;
+  return it == nodes.rend() ? nullptr : &*it;
+}
+
+bool Emission::made_by(Val v, std::string_view type) const {
+  const Node* const node = maker(v);
+  return node != nullptr && node->op == type;
+}
+
+bool Emission::first_axis_moved(Val v) const {
+  const Node* const node = maker(v);
+  if (node == nullptr || node->op != "Transpose") return false;
+  const auto perm = std::find_if(node->attributes.begin(), node->attributes.end(),
+                                 [](const Attribute& a) { return a.name == "perm"; });
+  if (perm == node->attributes.end()) return true;
+  const auto* const order = std::get_if<std::vector<std::int64_t>>(&perm->value);
+  return order != nullptr && order->size() >= 3 && order->front() != 0;
 }
 
 const TensorData* Emission::data_of(Val v) const {

@@ -79,6 +79,8 @@ class Emission : public Arguments {
   [[nodiscard]] Dtype dtype_of(Val v) const;
   // Whether v is what a node of this type just made.
   [[nodiscard]] bool made_by(Val v, std::string_view type) const;
+  // Whether a Transpose of three axes or more made v, and moved the first.
+  [[nodiscard]] bool first_axis_moved(Val v) const;
   // The constant bytes behind v, or nullptr: initializers of the model and emitted constants.
   [[nodiscard]] const TensorData* data_of(Val v) const;
 
@@ -116,6 +118,7 @@ class Emission : public Arguments {
   Inputs emit(std::string_view type, const Inputs& inputs, const std::vector<Dtype>& dtypes,
               Attributes attributes, std::string_view domain, bool shared);
   [[nodiscard]] std::string scope() const;
+  [[nodiscard]] const Node* maker(Val v) const;  // of the graph at hand
 
   RuntimeProfile runtime_;
   // Nodes that can be shared, by the hash of what they compute; positions in the graph.

@@ -135,14 +135,22 @@ FileRegions PlacedWeights::regions(const WeightFile* converted, const std::strin
 }
 
 std::optional<PlacedWeights::Known> PlacedWeights::find(std::optional<std::size_t> file,
-                                                        std::int64_t offset) const {
+                                                        std::int64_t offset,
+                                                        std::int64_t bytes) const {
   if (!sorted_) {
-    for (std::vector<Known>& rows : known_) std::ranges::sort(rows, {}, &Known::offset);
+    const auto place = [](const Known& k) { return std::pair(k.offset, -k.bytes); };
+    for (std::vector<Known>& rows : known_) std::ranges::sort(rows, {}, place);
     sorted_ = true;
   }
   const std::vector<Known>& rows = known_.at(file.value_or(known_.size() - 1));
-  const auto found = std::ranges::lower_bound(rows, offset, {}, &Known::offset);
-  return found != rows.end() && found->offset == offset ? std::optional(*found) : std::nullopt;
+  // Of several that begin there the smallest comes last; a part of one may be known as well.
+  constexpr int kMostBefore = 64;
+  auto found = std::ranges::upper_bound(rows, offset, {}, &Known::offset);
+  for (int k = 0; k < kMostBefore && found != rows.begin(); ++k) {
+    --found;
+    if (found->offset + found->bytes >= offset + bytes) return *found;
+  }
+  return std::nullopt;
 }
 
 }  // namespace fairlead

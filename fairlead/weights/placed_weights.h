@@ -62,9 +62,9 @@ class PlacedWeights {
   // converted ones.
   [[nodiscard]] FileRegions regions(const WeightFile* converted = nullptr,
                                     const std::string& name = {}) const;
-  // What lies at this place of a file of the checkpoint, or, file none, of the converted ones.
-  [[nodiscard]] std::optional<Known> find(std::optional<std::size_t> file,
-                                          std::int64_t offset) const;
+  // What holds these bytes of a file of the checkpoint, or, file none, of the converted ones.
+  [[nodiscard]] std::optional<Known> find(std::optional<std::size_t> file, std::int64_t offset,
+                                          std::int64_t bytes) const;
   [[nodiscard]] const WeightFolder& folder() const { return *folder_; }
 
  private:

@@ -271,10 +271,13 @@ TEST_CASE("a parameter is one part, several, or something else") {
   CHECK(numbers == expected);
   CHECK_THROWS_AS(placed.fill(joined.offset + 4), Error);
 
-  const auto known = placed.find(0, one.offset);
+  const auto known = placed.find(0, one.offset, 48);
   REQUIRE(known);
   CHECK(known->bytes == 48);
   CHECK(known->tensor == 0);
-  CHECK(!placed.find(0, one.offset + 4));
-  CHECK(!placed.find(std::nullopt, 0));
+  const auto part = placed.find(0, one.offset + 12, 12);  // of several matrices the second
+  REQUIRE(part);
+  CHECK(part->offset == one.offset);
+  CHECK(!placed.find(0, one.offset + 4, 4096));
+  CHECK(!placed.find(std::nullopt, 0, 4));
 }

@@ -326,6 +326,7 @@ def exported(path="m.onnx", **options):
     return fairlead.export(torch.nn.Linear(2, 2).eval(), (torch.ones(1, 2),), path, **options)
 
 
+@pytest.mark.not_compared("4 bits of random weights choose other experts")
 def test_few_large_experts_are_a_product_each(tmp_path):
     """MoE takes longer than those: it packs no weights."""
     model, inputs = made(lambda: experts("Mixtral", num_local_experts=3, hidden_size=256, intermediate_size=256))

@@ -9,10 +9,10 @@ namespace fairlead::onnx {
 
 namespace {
 
-// The largest of one stands behind a Transpose, which the product would take in.
+// The largest of one stands behind a Transpose of the first axis, which the product would take in.
 Val apart(Lowering& b, Val v, bool may_be_empty) {
   const bool between = may_be_empty && b.avoids(Fault::kMovedMatrixOfNothing);
-  return between && b.made_by(v, "Transpose") ? b.op("Max", {v}) : v;
+  return between && b.first_axis_moved(v) ? b.op("Max", {v}) : v;
 }
 
 }  // namespace

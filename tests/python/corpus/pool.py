@@ -13,6 +13,7 @@ def f(*shape, dtype=torch.float32):
 MAX = "aten.max_pool2d_with_indices.default"
 AVG = "aten.avg_pool2d.default"
 ADAPTIVE = "aten._adaptive_avg_pool2d.default"
+ADAPTIVE_WHOLE = "aten.adaptive_avg_pool2d.default"  # to a size that is made of sizes
 ADAPTIVE_MAX = "aten.adaptive_max_pool2d.default"
 
 CASES = [
@@ -72,10 +73,10 @@ CASES = [
         "larger than the input",
         fixed=True,
     ),
-    Case(ADAPTIVE, lambda x: F.adaptive_avg_pool2d(x, (None, 4)), f(2, 3, 8, 9), "one dimension kept"),
+    Case(ADAPTIVE_WHOLE, lambda x: F.adaptive_avg_pool2d(x, (None, 4)), f(2, 3, 8, 9), "one dimension kept"),
     Case(ADAPTIVE, lambda x: F.adaptive_avg_pool2d(x, (1, 4)), f(3, 8, 9), "without batch"),
     Case(
-        ADAPTIVE,
+        ADAPTIVE_WHOLE,
         lambda x: F.adaptive_avg_pool2d(x, (x.shape[2] // 2, 3)),
         f(2, 3, 8, 9),
         "output that varies",
