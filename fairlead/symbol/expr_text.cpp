@@ -11,6 +11,8 @@
 #include <array>
 #include <bit>
 #include <charconv>
+#include <cmath>
+#include <limits>
 
 #include "fairlead/base/error.h"
 #include "fairlead/symbol/expr.h"
@@ -49,7 +51,13 @@ constexpr std::array<Named, 6> kOfOne = {{
 }};
 
 // The shortest text that reads back as the same number, always with a point or an exponent.
+// No names: a size may be called so.
+constexpr std::string_view kInfinite = "endless()", kMinusInfinite = "-endless()",
+                           kNotANumber = "undefined()";
+
 [[nodiscard]] std::string real_text(double value) {
+  if (std::isnan(value)) return std::string(kNotANumber);
+  if (std::isinf(value)) return std::string(value < 0 ? kMinusInfinite : kInfinite);
   std::array<char, 32> buffer{};
   const auto [end, status] = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value);
   std::string text(buffer.data(), end);
@@ -505,6 +513,10 @@ class Parser {
   }
 
   [[nodiscard]] Expr real_part() {
+    constexpr double kEndless = std::numeric_limits<double>::infinity();
+    if (accept(kInfinite)) return pool_.real(kEndless);
+    if (accept(kMinusInfinite)) return pool_.real(-kEndless);
+    if (accept(kNotANumber)) return pool_.real(std::numeric_limits<double>::quiet_NaN());
     const char c = peek();
     if (is_digit(c) || c == '-') {
       double value = 0;

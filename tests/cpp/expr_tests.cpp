@@ -373,3 +373,14 @@ TEST_CASE("real numbers, comparisons and powers of two print and read back") {
   CHECK(pool.evaluate(pool.parse("less(m, n)*2 + same(n, 7)"), values) == 3);
   CHECK(pool.evaluate(pool.parse("power2(bit_length(n - 1))"), values) == 8);
 }
+
+TEST_CASE("numbers that are not finite are no names") {
+  for (const char* text : {"round(n - 1/0.0) + t", "round(n*(-1/0.0))", "trunc(0.0/0.0 + inf)"}) {
+    ExprPool pool;
+    const std::string written = pool.to_string(pool.parse(text));
+    CHECK(pool.to_string(pool.parse(written)) == written);
+  }
+  ExprPool pool;
+  CHECK(pool.to_string(pool.parse("round(n - 1/0.0)")) == "round(n - endless())");
+  CHECK(pool.to_string(pool.parse("inf + 1")) == "inf + 1");
+}
