@@ -27,10 +27,14 @@ PyObject* attribute(PyObject* object, PyObject* name) {
   return found;
 }
 
-std::int64_t call_int(PyObject* object, const char* method) {
+nb::object call(PyObject* object, const char* method) {
   nb::object result = nb::steal(PyObject_CallMethod(object, method, nullptr));
   if (!result.is_valid()) throw nb::python_error();
-  return PyLong_AsLongLong(result.ptr());
+  return result;
+}
+
+std::int64_t call_int(PyObject* object, const char* method) {
+  return PyLong_AsLongLong(call(object, method).ptr());
 }
 
 bool alive(PyObject* weak, PyObject* object) {
@@ -141,16 +145,6 @@ void Recorder::remember(PyObject* tensor, RunValue value) {
   it->second.value = value;
 }
 
-namespace {
-
-nb::object call(PyObject* object, const char* method) {
-  nb::object result = nb::steal(PyObject_CallMethod(object, method, nullptr));
-  if (!result.is_valid()) throw nb::python_error();
-  return result;
-}
-
-}  // namespace
-
 Recorder::Layout Recorder::layout_of(PyObject* tensor) {
   return {call(tensor, "untyped_storage"), call(tensor, "stride"),
           call_int(tensor, "storage_offset"), call_int(tensor, "nelement")};
@@ -211,9 +205,8 @@ RunValue Recorder::value_of(PyObject* tensor) {
     constant.name = named->second;
     constant.persistent = true;
     constant.data = reinterpret_cast<const std::byte*>(call_int(tensor, "data_ptr"));
-    const nb::object strides = nb::steal(PyObject_CallMethod(tensor, "stride", nullptr));
-    if (!strides.is_valid()) throw nb::python_error();
-    for (nb::handle s : strides) constant.strides.push_back(nb::cast<std::int64_t>(s));
+    for (nb::handle s : call(tensor, "stride"))
+      constant.strides.push_back(nb::cast<std::int64_t>(s));
   } else {
     const nb::object copy = snapshot_(nb::handle(tensor), true);
     constant.data = reinterpret_cast<const std::byte*>(nb::cast<std::int64_t>(copy[1]));

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -297,3 +299,17 @@ def gguf(path: Path, kinds: tuple[str, ...] = (), tied: bool = False) -> Path:
     writer.write_tensors_to_file()
     writer.close()
     return path
+
+
+def memory_in_place(folder) -> int:
+    """Megabytes above interpreter, torch and the class of a Llama that an export in place takes."""
+    script = (
+        "import fairlead, re, sys, torch, transformers, fairlead.checkpoint.export\n"
+        "from transformers import LlamaForCausalLM\n"
+        "peak = lambda: int(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1]) >> 10\n"
+        "before = peak()\n"
+        "fairlead.export_checkpoint(sys.argv[1], in_place=True, verify=False)\n"
+        "print(peak() - before)\n"
+    )
+    run = subprocess.run([sys.executable, "-c", script, folder], capture_output=True, text=True, check=True)
+    return int(run.stdout.split()[-1])
