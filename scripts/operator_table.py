@@ -1,4 +1,5 @@
-"""Writes the rows of PyTorch's operators in the table of fairlead/aten (operator_rows.cpp), and their names (ops.h).
+"""Writes the rows of PyTorch's operators in the table of fairlead/aten (operator_rows.cpp, and writing_rows.cpp for
+those that write), and their names (ops.h).
 
 A program names the arguments it gives and leaves out the others, and says nothing of what an operator writes. PyTorch's
 schemas have that, but the core runs without PyTorch: the table is made from them. Every operator that has a lowering or
@@ -16,7 +17,11 @@ from fairlead.record.operators import NEEDS_STRIDES, NEVER, OBSERVED, TYPES, VIE
 from fairlead import _core
 
 FOLDER = Path(__file__).resolve().parent.parent / "fairlead/aten"
-ROWS = FOLDER / "operator_rows.cpp"
+# File -> (what is in it, the function that gives it).
+ROWS = {
+    FOLDER / "operator_rows.cpp": ("operators", "operator_rows"),
+    FOLDER / "writing_rows.cpp": ("operators that write into an argument", "writing_rows"),
+}
 NAMES = FOLDER / "ops.h"
 OWN = FOLDER / "own_operators.cpp"
 
@@ -49,25 +54,25 @@ ONE_MORE = {
     "select_scatter_backward",
 }  # axes of the result, which has one more
 
-HEAD = """// Rows of PyTorch's operators. Written by scripts/operator_table.py; do not edit.
+HEAD = """// Rows of PyTorch's {what}. Written by scripts/operator_table.py; do not edit.
 #include "fairlead/aten/operators_impl.h"
 
-namespace fairlead {
-namespace {
+namespace fairlead {{
+namespace {{
 
 using enum Alias;
 
 // clang-format off
-constexpr OperatorRow kRows[] = {
+constexpr OperatorRow kRows[] = {{
 """
-TAIL = """};
+TAIL = """}};
 // clang-format on
 
-}  // namespace
+}}  // namespace
 
-std::span<const OperatorRow> operator_rows() { return kRows; }
+std::span<const OperatorRow> {function}() {{ return kRows; }}
 
-}  // namespace fairlead
+}}  // namespace fairlead
 """
 NAMES_HEAD = """// Operators by name: add_Tensor is aten.add.Tensor, relu is aten.relu.default, higher_order_cond is
 // another library's. Those that write have none: graphs do not hold them. Written by
@@ -140,6 +145,10 @@ def kinds(overload) -> str:
     return "".join(texts) + ":" + results
 
 
+def writes(name: str) -> bool:
+    return name.split(".")[1].endswith("_")
+
+
 def write(target: Path, text: str) -> None:
     if "--check" not in sys.argv:
         target.write_text(text)
@@ -150,7 +159,7 @@ def write(target: Path, text: str) -> None:
 def main() -> None:
     known = {name for name, _, _ in _core.operator_rows()}
     for path in FOLDER.rglob("*.cpp"):
-        if path != ROWS:
+        if path not in ROWS:
             known |= set(re.findall(r'"(aten\.\w+(?:\.\w+)?)"', path.read_text()))  # without overload: all of them
     rows, writing = {}, {}
     for qualified in torch._C._dispatch_get_all_op_names():
@@ -173,11 +182,13 @@ def main() -> None:
             writing[definition[1]] = made
     for name in (known & writing.keys()) - rows.keys():
         rows[name] = row(writing[name], name)
-    write(ROWS, HEAD + "".join(f"    {rows[name]}" for name in sorted(rows)) + TAIL)
+    kept, written = ([name for name in sorted(rows) if writes(name) == which] for which in (False, True))
+    for (target, (what, function)), names in zip(ROWS.items(), (kept, written), strict=True):
+        write(
+            target, HEAD.format(what=what) + "".join(f"    {rows[n]}" for n in names) + TAIL.format(function=function)
+        )
     own = re.findall(r'^    \{"([\w.]+)"', OWN.read_text(), re.MULTILINE)
-    names = [
-        (name_in_cpp(name), k) for k, name in enumerate(sorted(rows) + own) if not name.split(".")[1].endswith("_")
-    ]
+    names = [(name_in_cpp(name), k) for k, name in enumerate(kept + own)]
     write(NAMES, NAMES_HEAD + "".join(f"  {name} = {k},\n" for name, k in names if name) + NAMES_TAIL)
 
 

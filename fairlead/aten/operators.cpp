@@ -9,23 +9,28 @@
 namespace fairlead {
 namespace {
 
+// Those that graphs hold stand first: their places are the values of Op.
 std::vector<Operator> join() {
   std::vector<Operator> rows;
-  for (const OperatorRow& each : operator_rows()) {
-    Operator& row = rows.emplace_back();
-    row.name = each.name;
-    row.functional = each.functional;
-    row.writes = each.writes;
-    row.alias = each.alias;
-    row.random = each.random;
-    row.params = each.params;
-    row.kinds = each.kinds;
-  }
+  const auto add = [&](std::span<const OperatorRow> from) {
+    for (const OperatorRow& each : from) {
+      Operator& row = rows.emplace_back();
+      row.name = each.name;
+      row.functional = each.functional;
+      row.writes = each.writes;
+      row.alias = each.alias;
+      row.random = each.random;
+      row.params = each.params;
+      row.kinds = each.kinds;
+    }
+  };
+  add(operator_rows());
   for (const OwnOperator& each : own_operators()) {
     Operator& row = rows.emplace_back();
     row.name = each.name;
     row.control = each.control;
   }
+  add(writing_rows());
   annotate(rows);
   return rows;
 }

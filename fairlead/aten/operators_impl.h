@@ -16,6 +16,7 @@ struct OperatorRow {
   std::string_view kinds;
 };
 [[nodiscard]] std::span<const OperatorRow> operator_rows();
+[[nodiscard]] std::span<const OperatorRow> writing_rows();  // of operators that write
 
 // Operators that no schema of PyTorch's own is there for.
 struct OwnOperator {
