@@ -5,6 +5,7 @@ python benchmarks/weights.py mixtral-8x22b        # of one of them
 python benchmarks/weights.py --real               # a Llama of 3 billion float32 weights, written, exported and run
 python benchmarks/weights.py --peers 3 8          # Llamas of so many of its layers (2 and 4 GB), beside other exporters
 python benchmarks/weights.py --places 8           # such a Llama in place, copied, linked and converted
+python benchmarks/weights.py --matrices           # matrices of a 405B, quantised or transposed
 
 The files of the first kind have a header and no blocks: what is not read need not be there. Weights are bfloat16;
 those that DeepSeek-V3 and gpt-oss publish in blocks of 8 and 4 bits are taken as bfloat16 too.
@@ -252,6 +253,116 @@ def places(layers: int, where: str | None) -> None:
         assert {path.name: path.stat().st_mtime_ns for path in folder.iterdir()} == before, "nobody writes there"
 
 
+# Of one layer: its matrices as GPTQ, AWQ and fp8 store them, [sizes of the codes, of the scales, of the zero points].
+Sizes = tuple[str, list[int]]
+
+
+def gptq_sizes(rows: int, columns: int) -> dict[str, Sizes]:
+    groups = columns // 128
+    scales = {"scales": ("F16", [groups, rows]), "qzeros": ("I32", [groups, rows // 8])}
+    return {"qweight": ("I32", [columns // 8, rows])} | scales
+
+
+def awq_sizes(rows: int, columns: int) -> dict[str, Sizes]:
+    return gptq_sizes(rows, columns) | {"qweight": ("I32", [columns, rows // 8])}
+
+
+def fp8_sizes(rows: int, columns: int) -> dict[str, Sizes]:
+    return {"weight": ("F8_E4M3", [rows, columns]), "weight_scale_inv": ("F32", [rows // 128, columns // 128])}
+
+
+def turned_sizes(rows: int, columns: int) -> dict[str, Sizes]:
+    return {"weight": ("F16", [rows, columns])}
+
+
+BYTES = {"I32": 4, "F16": 2, "F32": 4, "F8_E4M3": 1}
+GROUPS = {"bits": 4, "group_size": 128}
+STORED: dict[str, tuple[Any, dict[str, Any] | None]] = {
+    "GPTQ": (gptq_sizes, {"quant_method": "gptq", "desc_act": False} | GROUPS),
+    "AWQ": (awq_sizes, {"quant_method": "awq", "version": "gemm"} | GROUPS),
+    "fp8": (fp8_sizes, {"quant_method": "fp8", "weight_block_size": [128, 128]}),
+    "float16, transposed": (turned_sizes, None),
+}
+
+
+def matrices(where: str | None) -> None:
+    """The largest matrices that are published, decoded and transposed while they are streamed; files have no blocks."""
+    import torch
+    import transformers
+
+    large = PUBLISHED["llama-3.1-405b"][1] | {"num_hidden_layers": 1, "vocab_size": 1024, "dtype": "float16"}
+    beyond = []
+    for name, (sizes_of, method) in STORED.items():
+        with tempfile.TemporaryDirectory(prefix="fairlead-weights-", dir=where) as made:
+            folder = Path(made)
+            if method is None:
+                # GPT-2 keeps its matrices as [in, out], and its checkpoint is read so; a Llama stores [out, in].
+                row = process(["--turned", str(folder)])
+            else:
+                config = transformers.LlamaConfig(**large)
+                config.architectures = ["LlamaForCausalLM"]
+                with torch.device("meta"):
+                    model = transformers.LlamaForCausalLM(config)
+                config.save_pretrained(folder)
+                settings = json.loads((folder / "config.json").read_text()) | {"quantization_config": method}
+                (folder / "config.json").write_text(json.dumps(settings))
+                rows: dict[str, Sizes] = {}
+                for key, tensor in model.state_dict().items():
+                    stem = key.removesuffix(".weight")
+                    shape = list(tensor.shape)
+                    parts = sizes_of(*shape) if stem.endswith("proj") else {"weight": ("F16", shape)}
+                    rows |= {f"{stem}.{last}": size for last, size in parts.items()}
+                without_blocks(folder / "model.safetensors", rows)
+                row = process(["--one", str(folder)])
+            print(
+                f"{name:20} {row['seconds']:6.1f} s  {row['peak'] - row['before']:4} MB above {row['before']} MB of "
+                f"imports ({row['peak'] - row['bare']} above torch and Transformers)  {row['notes']}",
+                flush=True,
+            )
+            if row["peak"] - row["bare"] > MOST_ABOVE:
+                beyond.append(name)
+    if beyond:
+        raise SystemExit(f"more than {MOST_ABOVE} MB above torch and Transformers: {', '.join(beyond)}")
+
+
+def without_blocks(path: Path, rows: dict[str, Sizes]) -> None:
+    """A safetensors file of zeros that takes no disk."""
+    import math
+
+    header, at = {}, 0
+    for name, (word, shape) in rows.items():
+        end = at + BYTES[word] * math.prod(shape)
+        header[name] = {"dtype": word, "shape": shape, "data_offsets": [at, end]}
+        at = end
+    text = json.dumps(header).encode()
+    text += b" " * (-(len(text) + 8) % 64)
+    with open(path, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text)
+        out.truncate(8 + len(text) + at)
+
+
+def turned_one(folder: str) -> None:
+    """A matrix of 1.7 GB, transposed while it is streamed, in a process of its own."""
+    start = time.perf_counter()
+    import torch  # noqa: F401
+    import transformers  # noqa: F401
+    from fairlead._core import ConvertedFile, PlacedWeights, WeightFolder
+
+    before = peak()
+    sizes = PUBLISHED["llama-3.1-405b"][1]
+    shape = [sizes["intermediate_size"], sizes["hidden_size"]]
+    without_blocks(Path(folder) / "model.safetensors", {"weight": ("F16", shape)})
+    files = WeightFolder(folder)
+    placed = PlacedWeights(files)
+    file = ConvertedFile(files, Path(folder) / "made", "made", os.cpu_count() or 1)
+    _, size = placed.add_converted(file, files.blocks(0).permuted([1, 0]), "float16")
+    file.close()
+    print(json.dumps({
+        "seconds": time.perf_counter() - start, "bare": before, "before": before, "peak": peak(),
+        "notes": f"{size / 1e9:.2f} GB written",
+    }))  # fmt: skip
+
+
 def add_tokenizer(folder: Path) -> None:
     """The builder copies one."""
     from tokenizers import Tokenizer, models
@@ -296,6 +407,7 @@ def shown(name: str, total: int, row: dict[str, Any], more: str) -> None:
 
 
 MOST_SECONDS, MOST_MEGABYTES = 60, 2000  # of one export, imports included
+MOST_ABOVE = 300  # megabytes above torch and Transformers
 
 
 def published(names: list[str], where: str | None) -> None:
@@ -376,9 +488,11 @@ def main() -> None:
     parser.add_argument("--real", action="store_true", help="12 GB of weights are written; they go again")
     parser.add_argument("--peers", nargs="+", type=int, metavar="LAYERS", help="beside other exporters")
     parser.add_argument("--places", type=int, metavar="LAYERS", help="in place, copied, linked, converted")
+    parser.add_argument("--matrices", action="store_true", help="the largest matrices, decoded and transposed")
     parser.add_argument("--in", dest="where", default=None, metavar="FOLDER", help="where checkpoints are made")
     parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--turned", help=argparse.SUPPRESS)
     parser.add_argument("--peer", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -388,6 +502,10 @@ def main() -> None:
         peer(*given.peer)
     elif given.peers:
         beside(given.peers, given.where)
+    elif given.turned:
+        turned_one(given.turned)
+    elif given.matrices:
+        matrices(given.where)
     elif given.places:
         places(given.places, given.where)
     elif given.step:

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "fairlead/base/error.h"
-#include "fairlead/quant/parallel.h"
+#include "fairlead/base/parallel.h"
 
 namespace fairlead::quant {
 namespace {

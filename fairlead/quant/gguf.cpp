@@ -207,7 +207,8 @@ StoredMatrix gguf_matrix(std::string name, std::string_view type, std::int64_t r
                     std::string(type) + " in " + name + ", got " + std::to_string(data.size()) +
                     " bytes. Check that the file is complete.");
   }
-  return {std::move(name), format, rows, columns, format->block, data, format->block, {}, {}};
+  return {std::move(name),        format, rows, columns, format->block, data, format->block, {}, {},
+          columns / format->block};
 }
 
 }  // namespace fairlead::quant

@@ -29,7 +29,7 @@ int strided(std::span<const std::byte> words, std::int64_t first, std::int64_t k
 template <typename Zero, typename Scale>
 void by_group(const StoredMatrix& m, StoredRow& out, const Zero& zero, const Scale& scale) {
   for (std::size_t b = 0; b < out.scales.size(); ++b) {
-    const std::int64_t g = static_cast<std::int64_t>(b) * m.block / m.group;
+    const std::int64_t g = (static_cast<std::int64_t>(b) * m.block + m.skipped) / m.group;
     out.zeros[b] = static_cast<std::uint8_t>(zero(g));
     out.scales[b] = m.scales.at(scale(g));
     out.minima[b] = 0;
@@ -39,9 +39,13 @@ void by_group(const StoredMatrix& m, StoredRow& out, const Zero& zero, const Sca
 // Integers [columns / 8, rows], zero points less `kLess` [groups, rows / 8], scales [groups, rows].
 template <int kBits, int kLess>
 void gptq(const StoredMatrix& m, std::int64_t row, StoredRow& out) {
-  for (std::int64_t k = 0; k < m.columns; ++k) {
-    out.integers[static_cast<std::size_t>(k)] =
-        static_cast<std::uint8_t>(strided(m.data, row, k, m.rows, kBits));
+  constexpr std::int64_t kInWord = 32 / kBits;
+  const std::byte* word = m.data.data() + row * 4;
+  for (std::int64_t k = 0; k < m.columns; k += kInWord, word += m.rows * 4) {
+    for (std::int64_t bit = 0; bit < 32; bit += kBits) {
+      out.integers[static_cast<std::size_t>(k + bit / kBits)] = static_cast<std::uint8_t>(
+          std::to_integer<int>(word[bit / 8]) >> (bit % 8) & ((1 << kBits) - 1));
+    }
   }
   by_group(
       m, out,
@@ -56,9 +60,11 @@ void gptq(const StoredMatrix& m, std::int64_t row, StoredRow& out) {
 void awq(const StoredMatrix& m, std::int64_t row, StoredRow& out) {
   constexpr std::int64_t kPlace[] = {0, 4, 1, 5, 2, 6, 3, 7};
   const std::int64_t place = row / 8 * 8 + kPlace[row % 8];
-  for (std::int64_t k = 0; k < m.columns; ++k) {
-    out.integers[static_cast<std::size_t>(k)] =
-        static_cast<std::uint8_t>(integer_at(m.data, k * m.rows + place, 4));
+  const std::byte* at = m.data.data() + place / 2;
+  const auto shift = static_cast<int>(place % 2 * 4);
+  for (std::uint8_t& each : out.integers) {
+    each = static_cast<std::uint8_t>(std::to_integer<int>(*at) >> shift & 15);
+    at += m.rows / 2;
   }
   by_group(
       m, out, [&](std::int64_t g) { return integer_at(m.zeros, g * m.rows + place, 4); },
@@ -69,7 +75,7 @@ void awq(const StoredMatrix& m, std::int64_t row, StoredRow& out) {
 // there are any, [rows / 8, groups] above it too.
 template <int kBits>
 void pack_quantized(const StoredMatrix& m, std::int64_t row, StoredRow& out) {
-  const std::int64_t groups = m.columns / m.group;
+  const std::int64_t groups = m.groups;
   for (std::int64_t k = 0; k < m.columns; ++k) {
     out.integers[static_cast<std::size_t>(k)] =
         static_cast<std::uint8_t>(integer_at(m.data, row * m.columns + k, kBits));
@@ -88,7 +94,7 @@ void int_quantized(const StoredMatrix& m, std::int64_t row, StoredRow& out) {
     out.integers[static_cast<std::size_t>(k)] = std::to_integer<std::uint8_t>(
         m.data[static_cast<std::size_t>(row * m.columns + k)] ^ std::byte{0x80});
   }
-  const std::int64_t groups = m.columns / m.group;
+  const std::int64_t groups = m.groups;
   by_group(
       m, out, [](std::int64_t) { return 128; }, [&](std::int64_t g) { return row * groups + g; });
 }
@@ -98,9 +104,10 @@ void int_quantized(const StoredMatrix& m, std::int64_t row, StoredRow& out) {
 // scale times its zero point is a float32, and so the minimum is exact.
 template <int kBits>
 void hqq(const StoredMatrix& m, std::int64_t row, StoredRow& out) {
-  const std::int64_t groups = m.columns / m.group, half = m.rows * groups / 2;
+  const std::int64_t groups = m.groups, half = m.rows * groups / 2;
   for (std::int64_t k = 0; k < m.columns; ++k) {
-    const std::int64_t g = row * groups + k / m.group, place = k % m.group;
+    const std::int64_t g = row * groups + (k + m.skipped) / m.group;
+    const std::int64_t place = (k + m.skipped) % m.group;
     const bool high = kBits == 4 && g < half;
     const std::int64_t at = kBits == 8 || high ? g : g - half;
     const auto byte =
@@ -112,28 +119,29 @@ void hqq(const StoredMatrix& m, std::int64_t row, StoredRow& out) {
   by_group(
       m, out, [](std::int64_t) { return 0; }, [&](std::int64_t g) { return row * groups + g; });
   for (std::size_t b = 0; b < out.scales.size(); ++b) {
-    const std::int64_t g = row * groups + static_cast<std::int64_t>(b) * m.block / m.group;
+    const std::int64_t g =
+        row * groups + (static_cast<std::int64_t>(b) * m.block + m.skipped) / m.group;
     out.minima[b] = -out.scales[b] * zeros.at(g);
   }
 }
 
-constexpr StoredFormat row_of(std::string_view name, int bits,
+constexpr StoredFormat row_of(std::string_view name, int bits, Layout layout,
                               void (*take)(const StoredMatrix&, std::int64_t, StoredRow&)) {
-  return {name, bits, (1 << bits) - 1, 0, false, 32 / bits, 4, take};
+  return {name, bits, (1 << bits) - 1, 0, false, 32 / bits, 4, take, layout};
 }
 
 // clang-format off
 constexpr StoredFormat kFormats[] = {
-    row_of("GPTQ 4 bits",                4, gptq<4, 1>),
-    row_of("GPTQ 8 bits",                8, gptq<8, 1>),
-    row_of("GPTQ v2 4 bits",             4, gptq<4, 0>),
-    row_of("GPTQ v2 8 bits",             8, gptq<8, 0>),
-    row_of("AWQ",                        4, awq),
-    row_of("compressed-tensors 4 bits",  4, pack_quantized<4>),
-    row_of("compressed-tensors 8 bits",  8, pack_quantized<8>),
-    row_of("compressed-tensors int8",    8, int_quantized),
-    {"HQQ 4 bits", 4,  15, 0, true, 8, 4, hqq<4>},
-    {"HQQ 8 bits", 8, 255, 0, true, 4, 4, hqq<8>},
+    row_of("GPTQ 4 bits",                4, Layout::kWordsAcross, gptq<4, 1>),
+    row_of("GPTQ 8 bits",                8, Layout::kWordsAcross, gptq<8, 1>),
+    row_of("GPTQ v2 4 bits",             4, Layout::kWordsAcross, gptq<4, 0>),
+    row_of("GPTQ v2 8 bits",             8, Layout::kWordsAcross, gptq<8, 0>),
+    row_of("AWQ",                        4, Layout::kAcross,      awq),
+    row_of("compressed-tensors 4 bits",  4, Layout::kRows,        pack_quantized<4>),
+    row_of("compressed-tensors 8 bits",  8, Layout::kRows,        pack_quantized<8>),
+    row_of("compressed-tensors int8",    8, Layout::kRows,        int_quantized),
+    {"HQQ 4 bits", 4,  15, 0, true, 8, 4, hqq<4>, Layout::kHalves},
+    {"HQQ 8 bits", 8, 255, 0, true, 4, 4, hqq<8>, Layout::kHalves},
 };
 // clang-format on
 
@@ -209,7 +217,7 @@ StoredMatrix grouped_matrix(std::string name, std::string_view format, std::int6
           floats ? rows * groups * size_of(scales.dtype) : zero_words * 4);
   }
   return {std::move(name), found, rows,   columns, static_cast<int>(block),
-          integers,        group, scales, zeros};
+          integers,        group, scales, zeros,   groups};
 }
 
 }  // namespace fairlead::quant

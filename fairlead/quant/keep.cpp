@@ -18,9 +18,9 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/base/half.h"
+#include "fairlead/base/parallel.h"
 #include "fairlead/files/content_hash.h"
 #include "fairlead/quant/matrices.h"
-#include "fairlead/quant/parallel.h"
 
 namespace fairlead::quant {
 namespace {

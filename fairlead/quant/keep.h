@@ -7,6 +7,7 @@
 // bit for bit.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <unordered_map>
 #include <utility>

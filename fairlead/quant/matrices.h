@@ -1,6 +1,7 @@
 // Constant matrices of an ONNX model: who reads them, and how those who do take packed ones.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <unordered_map>

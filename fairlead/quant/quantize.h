@@ -5,6 +5,7 @@
 // DequantizeLinear before the MatMul, which it turns into the same kernel.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>

@@ -34,6 +34,15 @@ struct StoredRow {
   void values(const StoredMatrix& matrix, float* out) const;
 };
 
+// How the elements of a matrix lie in its bytes.
+enum class Layout : std::uint8_t {
+  kRows,         // row after row, and zero points in words of several rows; scales by row
+  kWordsAcross,  // words of some columns, one of each row beside each other; scales by column
+  kAcross,       // words of some rows, column after column; scales by column
+  kHalves,       // groups, of which the first half are the high bits of bytes; scales by row
+  kWhole,        // rows with everything in them
+};
+
 struct StoredFormat {
   std::string_view name;   // as its checkpoints call it
   int bits = 4;            // that hold its integers: 4 or 8
@@ -43,6 +52,7 @@ struct StoredFormat {
   int columns = 32;        // what is stored together
   std::int64_t bytes = 0;  // of so many columns
   void (*take)(const StoredMatrix& matrix, std::int64_t row, StoredRow& out) = nullptr;
+  Layout layout = Layout::kWhole;
 };
 
 // Scales as a checkpoint has them.
@@ -62,19 +72,25 @@ struct StoredMatrix {
   std::int64_t group = 0;  // columns that share a scale
   StoredScales scales = {};
   std::span<const std::byte> zeros = {};
+  std::int64_t groups = 0;   // of a row
+  std::int64_t skipped = 0;  // columns of the first group that are not there
 };
 
 // The floats of a matrix, read a few rows at a time.
 class DecodedMatrix : public DecodedTensor {
  public:
-  explicit DecodedMatrix(StoredMatrix matrix) : matrix_(std::move(matrix)) {}
-  [[nodiscard]] std::int64_t count() const override { return matrix_.rows * matrix_.columns; }
+  // `held` is what the matrix borrows from, where nobody else keeps it.
+  explicit DecodedMatrix(StoredMatrix matrix, std::vector<std::vector<std::byte>> held = {})
+      : held_(std::move(held)), matrix_(std::move(matrix)) {}
+  [[nodiscard]] std::int64_t rows() const override { return matrix_.rows; }
+  [[nodiscard]] std::int64_t columns() const override { return matrix_.columns; }
   void decode(std::int64_t first, std::span<float> out) const override;
-  [[nodiscard]] std::vector<std::span<const std::byte>> sources() const override {
-    return {matrix_.data, matrix_.scales.data, matrix_.zeros};
-  }
+  [[nodiscard]] Rectangle around(const Rectangle& wanted) const override;
+  [[nodiscard]] std::unique_ptr<DecodedTensor> taken_out(const Rectangle& wanted,
+                                                         const ReadRows& read) const override;
 
  private:
+  std::vector<std::vector<std::byte>> held_;
   StoredMatrix matrix_;
 };
 

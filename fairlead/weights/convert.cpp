@@ -12,11 +12,14 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/base/half.h"
+#include "fairlead/weights/part_reader.h"
 
 namespace fairlead {
 namespace {
 
 constexpr std::int64_t kPieceElements = 1 << 20;
+constexpr std::int64_t kPiecesElements = 8 << 20;  // of all threads, however many there are
+constexpr std::int64_t kSmallestPiece = 1 << 16;
 constexpr std::int64_t kAlignment = 64;
 constexpr std::int64_t kPage = 4096;  // ONNX Runtime maps large tensors
 constexpr std::int64_t kLarge = 64 << 10;
@@ -58,6 +61,10 @@ bool is_converted(Dtype dtype) {
          dtype == Dtype::kFloat64;
 }
 
+bool can_become(Dtype from, Dtype to) {
+  return from == to || (is_converted(from) && is_converted(to));
+}
+
 // As PyTorch's Tensor.to: through float32, to the nearest, to even in the middle.
 void convert_elements(Dtype from, const std::byte* data, Dtype to, std::byte* made,
                       std::size_t count) {
@@ -75,91 +82,6 @@ void convert_elements(Dtype from, const std::byte* data, Dtype to, std::byte* ma
       }
     });
   });
-}
-
-bool side_by_side(const StoredPart& part) {
-  std::int64_t step = 1;
-  for (std::size_t k = part.dims.size(); k-- > 0;) {
-    if (part.dims[k] != 1 && part.strides[k] != step) return false;
-    step *= part.dims[k];
-  }
-  return true;
-}
-
-// Elements of a part that is decoded, in their order. Where it is a matrix that was turned, its rows
-// are decoded as they are stored, in runs.
-void gather_decoded(const StoredPart& part, std::int64_t from, std::span<float> out) {
-  const std::size_t rank = part.dims.size();
-  const std::int64_t first = part.offset / static_cast<std::int64_t>(sizeof(float));
-  const std::int64_t wide = rank > 0 ? part.dims[rank - 1] : 1;
-  const std::int64_t step = rank > 0 ? part.strides[rank - 1] : 1;
-  const bool turned = rank > 1 && step != 1 && part.strides[rank - 2] == 1;
-  const auto count = static_cast<std::int64_t>(out.size());
-  const auto into = [&](std::int64_t begin, std::int64_t size) {
-    return out.subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(size));
-  };
-  std::vector<float> run;
-  for (std::int64_t done = 0; done < count;) {
-    const std::int64_t row = (from + done) / wide, column = (from + done) % wide;
-    std::int64_t place = first, rest = row;
-    for (std::size_t k = rank; k-- > 1;) {
-      place += rest % part.dims[k - 1] * part.strides[k - 1];
-      rest /= part.dims[k - 1];
-    }
-    if (turned && column == 0 && count - done >= wide) {
-      const std::int64_t high = part.dims[rank - 2];
-      const std::int64_t rows = std::min(high - row % high, (count - done) / wide);
-      run.resize(static_cast<std::size_t>(rows));
-      for (std::int64_t c = 0; c < wide; ++c) {
-        part.decoded->decode(place + c * step, run);
-        float* to = out.data() + done + c;
-        for (const float value : run) {
-          *to = value;
-          to += wide;
-        }
-      }
-      done += rows * wide;
-      continue;
-    }
-    const std::int64_t some = std::min(wide - column, count - done);
-    if (step == 1) {
-      part.decoded->decode(place + column, into(done, some));
-    } else {
-      for (std::int64_t c = 0; c < some; ++c) {
-        part.decoded->decode(place + (column + c) * step, into(done + c, 1));
-      }
-    }
-    done += some;
-  }
-}
-
-// Elements `from` ... `from + count` of the part, side by side.
-void gather(const WeightFolder& folder, const StoredPart& part, bool whole, std::int64_t from,
-            std::int64_t count, Bytes& into) {
-  const auto size = static_cast<std::int64_t>(dtype_size(part.dtype));
-  into.resize(static_cast<std::size_t>(count * size));
-  if (part.decoded != nullptr) {
-    std::vector<float> found(static_cast<std::size_t>(count));
-    gather_decoded(part, from, found);
-    std::memcpy(into.data(), found.data(), into.size());
-    return;
-  }
-  const WeightFile& file = folder.file(part.file);
-  if (whole) return file.read(part.offset + from * size, into);
-  std::vector<std::int64_t> at(part.dims.size());
-  std::int64_t rest = from;
-  for (std::size_t k = part.dims.size(); k-- > 0;) {
-    at[k] = rest % part.dims[k];
-    rest /= part.dims[k];
-  }
-  const std::byte* const data = file.bytes().data() + part.offset;
-  std::byte* made = into.data();
-  for (std::int64_t k = 0; k < count; ++k, made += size) {
-    const std::int64_t place =
-        std::inner_product(at.begin(), at.end(), part.strides.begin(), std::int64_t{0});
-    std::memcpy(made, data + place * size, static_cast<std::size_t>(size));
-    for (std::size_t axis = at.size(); axis-- > 0 && ++at[axis] == part.dims[axis];) at[axis] = 0;
-  }
 }
 
 std::int64_t elements(const StoredPart& part) {
@@ -193,7 +115,16 @@ ConvertedFile::ConvertedFile(const WeightFolder& folder, const std::string& path
 ConvertedFile::Added ConvertedFile::add(Dtype dtype, const StoredBlocks& blocks) {
   const auto in_order = blocks.in_order(std::numeric_limits<std::size_t>::max());
   std::vector<StoredPart> parts;
-  for (std::size_t k = 0; k < in_order->count(); ++k) parts.push_back(in_order->part(folder_, k));
+  for (std::size_t k = 0; k < in_order->count(); ++k) {
+    parts.push_back(in_order->part(folder_, k));
+    if (can_become(parts.back().dtype, dtype)) continue;
+    throw Error(ErrorCode::kInvalidInput, "[export] Expected '" +
+                                              folder_.tensors()[in_order->tensor(k)].stored.name +
+                                              "' in floats, as the model has it, got " +
+                                              std::string(dtype_name(parts.back().dtype)) +
+                                              " to be made " + std::string(dtype_name(dtype)) +
+                                              ". Save the checkpoint with the types of its model.");
+  }
   return add(dtype, parts);
 }
 
@@ -201,12 +132,7 @@ ConvertedFile::Added ConvertedFile::add(Dtype dtype, const std::vector<StoredPar
   std::int64_t bytes = 0;
   for (const StoredPart& part : parts) {
     check_part(folder_, part);
-    if (part.dtype != dtype && (!is_converted(part.dtype) || !is_converted(dtype))) {
-      throw Error(ErrorCode::kUnsupported, "[export] Expected weights of floats to convert, got " +
-                                               std::string(dtype_name(part.dtype)) + " for " +
-                                               std::string(dtype_name(dtype)) +
-                                               ". Leave the dtype out.");
-    }
+    FAIRLEAD_CHECK(can_become(part.dtype, dtype), "elements of types that are not converted");
     bytes += elements(part) * static_cast<std::int64_t>(dtype_size(dtype));
   }
   const std::int64_t step = bytes >= kLarge ? kPage : kAlignment;
@@ -219,14 +145,14 @@ ConvertedFile::Added ConvertedFile::add(Dtype dtype, const std::vector<StoredPar
 
 // As many pieces at once as there are threads; they are written in their order.
 void ConvertedFile::convert(const StoredPart& part, Dtype dtype, ContentHash& hash) {
-  const std::int64_t count = elements(part);
-  const bool whole = side_by_side(part);
+  PartReader reader(folder_, part, threads_);
+  const std::int64_t most = std::clamp(kPiecesElements / static_cast<std::int64_t>(threads_),
+                                       kSmallestPiece, kPieceElements);
   std::vector<Bytes> read(threads_), made(threads_);
   std::vector<std::exception_ptr> failed(threads_);
-  const auto piece = [&](std::size_t k, std::int64_t from) {
+  const auto piece = [&](std::size_t k, std::int64_t from, std::int64_t some) {
     try {
-      const std::int64_t some = std::min(kPieceElements, count - from);
-      gather(folder_, part, whole, from, some, read[k]);
+      reader.gather(from, some, read[k]);
       made[k].resize(static_cast<std::size_t>(some) * dtype_size(dtype));
       convert_elements(part.dtype, read[k].data(), dtype, made[k].data(),
                        static_cast<std::size_t>(some));
@@ -234,36 +160,42 @@ void ConvertedFile::convert(const StoredPart& part, Dtype dtype, ContentHash& ha
       failed[k] = std::current_exception();
     }
   };
-  for (std::int64_t from = 0; from < count;) {
-    std::vector<std::thread> running;
-    std::size_t used = 0;
-    for (; used < threads_ && from < count; ++used, from += kPieceElements) {
-      if (from + kPieceElements >= count || used + 1 == threads_) {
-        piece(used, from);
-      } else {
-        running.emplace_back(piece, used, from);
+  for (std::int64_t from = 0; from < reader.count();) {
+    const std::int64_t ready = reader.prepare(from);
+    while (from < ready) {
+      std::vector<std::thread> running;
+      std::size_t used = 0;
+      for (; used < threads_ && from < ready; ++used) {
+        const std::int64_t some = std::min(most, ready - from);
+        if (from + some == ready || used + 1 == threads_) {
+          piece(used, from, some);
+        } else {
+          running.emplace_back(piece, used, from, some);
+        }
+        from += some;
       }
-    }
-    for (std::thread& each : running) each.join();
-    for (std::size_t k = 0; k < used; ++k) {
-      if (failed[k]) std::rethrow_exception(failed[k]);
-      hash.update(made[k]);
-      file_.write(made[k]);
-    }
-    if (part.decoded != nullptr) {
-      for (const std::span<const std::byte> each : part.decoded->sources()) folder_.forget(each);
-    } else if (!whole) {
-      folder_.file(part.file).forget(
-          0, static_cast<std::int64_t>(folder_.file(part.file).bytes().size()));
+      for (std::thread& each : running) each.join();
+      for (std::size_t k = 0; k < used; ++k) {
+        if (failed[k]) std::rethrow_exception(failed[k]);
+        hash.update(made[k]);
+        file_.write(made[k]);
+      }
     }
   }
 }
 
 std::vector<std::byte> read_part(const WeightFolder& folder, const StoredPart& part) {
   check_part(folder, part);
-  Bytes read;
-  gather(folder, part, side_by_side(part), 0, elements(part), read);
-  return read;
+  PartReader reader(folder, part, 1);
+  Bytes all, some;
+  for (std::int64_t from = 0; from < reader.count();) {
+    const std::int64_t ready = reader.prepare(from);
+    reader.gather(from, ready - from, some);
+    if (from == 0 && ready == reader.count()) return some;
+    all.insert(all.end(), some.begin(), some.end());
+    from = ready;
+  }
+  return all;
 }
 
 std::string ConvertedFile::close() {

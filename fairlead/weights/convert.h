@@ -24,8 +24,8 @@ class ConvertedFile {
     std::int64_t bytes = 0;
     std::uint64_t hash = 0;  // of its bytes, as they were before they were written
   };
-  // Appends the elements in their order, as `dtype`. Throws Error(kUnsupported) for a change between
-  // types that are not floats.
+  // Appends the elements in their order, as `dtype`. Throws Error(kInvalidInput), which names the
+  // tensor, for a change between types that are not floats.
   Added add(Dtype dtype, const StoredBlocks& blocks);
   Added add(Dtype dtype, const std::vector<StoredPart>& parts);
   // Whole after this; the hash of its bytes, 16 digits.

@@ -51,7 +51,14 @@ float CodeScales::at(std::int64_t k) const {
   }
 }
 
-TableTensor::TableTensor(CodeBlocks blocks) : blocks_(std::move(blocks)) {
+std::vector<std::byte> read_rows(const ByteRows& rows, const ReadRows& read) {
+  std::vector<std::byte> made(static_cast<std::size_t>(rows.width * rows.count));
+  if (!made.empty()) read(rows, made);
+  return made;
+}
+
+TableTensor::TableTensor(CodeBlocks blocks, std::vector<std::vector<std::byte>> held)
+    : held_(std::move(held)), blocks_(std::move(blocks)) {
   const CodeBlocks& b = blocks_;
   FAIRLEAD_CHECK((b.bits == 4 || b.bits == 8) && b.table.size() == std::size_t{1} << b.bits,
                  "a table of another size than its codes ask for");
@@ -62,8 +69,8 @@ TableTensor::TableTensor(CodeBlocks blocks) : blocks_(std::move(blocks)) {
   const bool fits = !__builtin_mul_overflow(b.rows, b.columns, &elements) &&
                     elements / (8 / b.bits) == bytes && elements % (8 / b.bits) == 0;
   check(fits, "bytes of codes", elements / (8 / b.bits), b.codes.size());
-  across_ = divided_up(b.columns, b.block_columns);
-  const std::int64_t scales = divided_up(b.rows, b.block_rows) * across_;
+  across_ = divided_up(b.skipped_columns + b.columns, b.block_columns);
+  const std::int64_t scales = divided_up(b.skipped_rows + b.rows, b.block_rows) * across_;
   check(b.scales.count() == scales, "scales", scales, static_cast<std::size_t>(b.scales.count()));
 }
 
@@ -75,8 +82,10 @@ void TableTensor::decode(std::int64_t first, std::span<float> out) const {
   for (std::size_t done = 0; done < out.size();) {
     const std::int64_t at = first + static_cast<std::int64_t>(done);
     const std::int64_t row = at / b.columns, column = at % b.columns;
-    const float scale = b.scales.at(row / b.block_rows * across_ + column / b.block_columns);
-    const std::int64_t end = std::min(b.columns, (column / b.block_columns + 1) * b.block_columns);
+    const std::int64_t across = (column + b.skipped_columns) / b.block_columns;
+    const float scale = b.scales.at((row + b.skipped_rows) / b.block_rows * across_ + across);
+    const std::int64_t end =
+        std::min(b.columns, (across + 1) * b.block_columns - b.skipped_columns);
     const auto some = std::min(out.size() - done, static_cast<std::size_t>(end - column));
     for (std::size_t k = 0; k < some; ++k) {
       const auto element = static_cast<std::size_t>(at) + k;
@@ -87,6 +96,50 @@ void TableTensor::decode(std::int64_t first, std::span<float> out) const {
     }
     done += some;
   }
+}
+
+// Whole bytes: where a row has half of one, rows are taken as they are, two at a time.
+Rectangle TableTensor::around(const Rectangle& wanted) const {
+  const std::int64_t in_byte = 8 / blocks_.bits;
+  const bool halves = columns() % in_byte != 0;
+  const std::int64_t row = halves ? wanted.row / in_byte * in_byte : wanted.row;
+  const std::int64_t row_end = wanted.row + wanted.rows;
+  const std::int64_t rows_end =
+      halves ? std::min(rows(), divided_up(row_end, in_byte) * in_byte) : row_end;
+  const std::int64_t column = halves ? 0 : wanted.column / in_byte * in_byte;
+  const std::int64_t column_end =
+      halves ? columns() : divided_up(wanted.column + wanted.columns, in_byte) * in_byte;
+  return {row, rows_end - row, column, column_end - column};
+}
+
+std::unique_ptr<DecodedTensor> TableTensor::taken_out(const Rectangle& wanted,
+                                                      const ReadRows& read) const {
+  const CodeBlocks& b = blocks_;
+  const std::int64_t in_byte = 8 / b.bits;
+  CodeBlocks made = b;
+  made.rows = wanted.rows;
+  made.columns = wanted.columns;
+  const std::int64_t row = wanted.row + b.skipped_rows, column = wanted.column + b.skipped_columns;
+  const std::int64_t high = row / b.block_rows, wide = column / b.block_columns;
+  made.skipped_rows = row % b.block_rows;
+  made.skipped_columns = column % b.block_columns;
+  const auto size = static_cast<std::int64_t>(dtype_size(b.scales.dtype));
+  std::vector<std::vector<std::byte>> held;
+  if (wanted.columns == b.columns) {
+    const std::int64_t bytes = wanted.rows * b.columns / in_byte;
+    held.push_back(read_rows({b.codes, wanted.row * b.columns / in_byte, bytes, bytes, 1}, read));
+  } else {
+    held.push_back(read_rows({b.codes, (wanted.row * b.columns + wanted.column) / in_byte,
+                              b.columns / in_byte, wanted.columns / in_byte, wanted.rows},
+                             read));
+  }
+  held.push_back(read_rows({b.scales.data, (high * across_ + wide) * size, across_ * size,
+                            (divided_up(column + wanted.columns, b.block_columns) - wide) * size,
+                            divided_up(row + wanted.rows, b.block_rows) - high},
+                           read));
+  made.codes = held[0];
+  made.scales.data = held[1];
+  return std::make_unique<TableTensor>(std::move(made), std::move(held));
 }
 
 }  // namespace fairlead

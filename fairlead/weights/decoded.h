@@ -4,12 +4,30 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "fairlead/base/dtype.h"
 
 namespace fairlead {
+
+// Rows and columns of a matrix.
+struct Rectangle {
+  std::int64_t row = 0, rows = 0;  // from `row` on
+  std::int64_t column = 0, columns = 0;
+};
+
+// `count` rows of `width` bytes each, `pitch` apart.
+struct ByteRows {
+  std::span<const std::byte> of = {};
+  std::int64_t first = 0, pitch = 0, width = 0, count = 0;
+};
+// Copies them side by side, from where they are: of a file that is mapped not through the mapping,
+// whose pages would stay.
+using ReadRows = std::function<void(const ByteRows& rows, std::span<std::byte> into)>;
+[[nodiscard]] std::vector<std::byte> read_rows(const ByteRows& rows, const ReadRows& read);
 
 class DecodedTensor {
  public:
@@ -18,11 +36,18 @@ class DecodedTensor {
   DecodedTensor& operator=(const DecodedTensor&) = delete;
   virtual ~DecodedTensor() = default;
 
-  [[nodiscard]] virtual std::int64_t count() const = 0;
+  // It is a matrix, whose rows follow each other.
+  [[nodiscard]] virtual std::int64_t rows() const = 0;
+  [[nodiscard]] virtual std::int64_t columns() const = 0;
+  [[nodiscard]] std::int64_t count() const { return rows() * columns(); }
   // Elements `first` ... `first + out.size()` in their order; several threads at once.
   virtual void decode(std::int64_t first, std::span<float> out) const = 0;
-  // What it reads.
-  [[nodiscard]] virtual std::vector<std::span<const std::byte>> sources() const = 0;
+  // The smallest rectangle around this one that can be taken out.
+  [[nodiscard]] virtual Rectangle around(const Rectangle& wanted) const = 0;
+  // Such a rectangle as a tensor of its own, which holds a copy of what it is made of: as many bytes
+  // as its elements ask for, wherever those are in the whole.
+  [[nodiscard]] virtual std::unique_ptr<DecodedTensor> taken_out(const Rectangle& wanted,
+                                                                 const ReadRows& read) const = 0;
 };
 
 // Scales as a checkpoint has them.
@@ -42,19 +67,23 @@ struct CodeBlocks {
   std::int64_t rows = 0, columns = 0;
   CodeScales scales = {};  // one row of blocks after the other
   std::int64_t block_rows = 1, block_columns = 1;
+  std::int64_t skipped_rows = 0, skipped_columns = 0;  // of the first blocks, which are not there
 };
 
 // Throws Error(kInvalidInput) where sizes and bytes do not fit together.
 class TableTensor : public DecodedTensor {
  public:
-  explicit TableTensor(CodeBlocks blocks);
-  [[nodiscard]] std::int64_t count() const override { return blocks_.rows * blocks_.columns; }
+  // `held` is what the blocks borrow from, where nobody else keeps it.
+  explicit TableTensor(CodeBlocks blocks, std::vector<std::vector<std::byte>> held = {});
+  [[nodiscard]] std::int64_t rows() const override { return blocks_.rows; }
+  [[nodiscard]] std::int64_t columns() const override { return blocks_.columns; }
   void decode(std::int64_t first, std::span<float> out) const override;
-  [[nodiscard]] std::vector<std::span<const std::byte>> sources() const override {
-    return {blocks_.codes, blocks_.scales.data};
-  }
+  [[nodiscard]] Rectangle around(const Rectangle& wanted) const override;
+  [[nodiscard]] std::unique_ptr<DecodedTensor> taken_out(const Rectangle& wanted,
+                                                         const ReadRows& read) const override;
 
  private:
+  std::vector<std::vector<std::byte>> held_;
   CodeBlocks blocks_;
   std::int64_t across_ = 0;  // blocks beside each other
 };

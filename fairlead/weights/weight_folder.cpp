@@ -174,6 +174,31 @@ void WeightFile::read(std::int64_t offset, std::span<std::byte> into) const {
   }
 }
 
+void WeightFile::read_rows(std::int64_t offset, std::int64_t pitch, std::int64_t width,
+                           std::span<std::byte> into) const {
+  // Rows that are close are read with what is between them.
+  constexpr std::int64_t kClose = 4096, kAtOnce = 1 << 18;
+  if (width <= 0) return;
+  const auto count = static_cast<std::int64_t>(into.size()) / width;
+  if (width == pitch || count == 1) return read(offset, into);
+  const std::int64_t many =
+      pitch - width <= kClose ? std::max<std::int64_t>(kAtOnce / pitch, 1) : 1;
+  std::vector<std::byte> piece;
+  for (std::int64_t k = 0; k < count; k += many) {
+    const std::int64_t some = std::min(many, count - k);
+    std::byte* made = into.data() + k * width;
+    if (some == 1) {
+      read(offset + k * pitch, {made, static_cast<std::size_t>(width)});
+      continue;
+    }
+    piece.resize(static_cast<std::size_t>((some - 1) * pitch + width));
+    read(offset + k * pitch, piece);
+    for (std::int64_t row = 0; row < some; ++row, made += width) {
+      std::copy_n(piece.data() + row * pitch, width, made);
+    }
+  }
+}
+
 std::uint64_t WeightFile::hash(std::int64_t offset, std::int64_t bytes) const {
   constexpr std::int64_t kPiece = 1 << 20;
   const auto size = static_cast<std::int64_t>(size_);
@@ -285,10 +310,21 @@ std::span<const std::byte> WeightFolder::kept(std::span<const std::byte> bytes) 
   return copied_.back();
 }
 
-void WeightFolder::forget(std::span<const std::byte> bytes) const {
-  const WeightFile* const file = file_with(bytes);
-  if (file == nullptr) return;
-  file->forget(bytes.data() - file->bytes().data(), static_cast<std::int64_t>(bytes.size()));
+void WeightFolder::read(const ByteRows& rows, std::span<std::byte> into) const {
+  FAIRLEAD_CHECK(static_cast<std::int64_t>(into.size()) == rows.width * rows.count &&
+                     rows.first >= 0 && rows.width <= rows.pitch &&
+                     rows.first + (rows.count - 1) * rows.pitch + rows.width <=
+                         static_cast<std::int64_t>(rows.of.size()),
+                 "rows beyond their bytes");
+  const WeightFile* const file = file_with(rows.of);
+  if (file == nullptr) {
+    for (std::int64_t k = 0; k < rows.count; ++k) {
+      std::copy_n(rows.of.data() + rows.first + k * rows.pitch, rows.width,
+                  into.data() + k * rows.width);
+    }
+    return;
+  }
+  file->read_rows(rows.of.data() - file->bytes().data() + rows.first, rows.pitch, rows.width, into);
 }
 
 void WeightFolder::check_unchanged() const {

@@ -35,6 +35,9 @@ class WeightFile {
   // Reads into `into`, from the file and not through the mapping: a file that became shorter is an
   // Error(kIo) and no signal.
   void read(std::int64_t offset, std::span<std::byte> into) const;
+  // Rows of `width` bytes, `pitch` apart, side by side; no more than some of what is between them.
+  void read_rows(std::int64_t offset, std::int64_t pitch, std::int64_t width,
+                 std::span<std::byte> into) const;
   // The hash of bytes of the file, read a bounded piece at a time.
   [[nodiscard]] std::uint64_t hash(std::int64_t offset, std::int64_t bytes) const;
   // What was read through the mapping need not stay in memory.
@@ -81,8 +84,8 @@ class WeightFolder {
                           std::shared_ptr<const DecodedTensor> decoded);
   // These bytes, for as long as the folder is there: in a file of it, or copied.
   [[nodiscard]] std::span<const std::byte> kept(std::span<const std::byte> bytes);
-  // What was read of them need not stay in memory.
-  void forget(std::span<const std::byte> bytes) const;
+  // Copies rows of bytes that a file of it has, or that were copied; a few system calls each.
+  void read(const ByteRows& rows, std::span<std::byte> into) const;
 
  private:
   // The file in which these bytes are mapped; none where they are elsewhere.

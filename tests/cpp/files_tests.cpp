@@ -12,6 +12,7 @@
 #include "fairlead/base/error.h"
 #include "fairlead/files/content_hash.h"
 #include "fairlead/files/mapped_file.h"
+#include "fairlead/files/read_ahead.h"
 #include "fairlead/files/staging.h"
 #include "fairlead/files/sync.h"
 #include "fairlead/onnx/data_files.h"
@@ -33,6 +34,15 @@ std::string hash_of(const std::string& text, std::size_t piece) {
 }
 
 }  // namespace
+
+TEST_CASE("A file is read ahead to its end, and one that is not there is nobody's error") {
+  const TemporaryFolder folder;
+  const std::string bytes(9 << 20, 'x');  // more than two pieces
+  put_file(folder.path() + "/data", bytes);
+  ReadAhead ahead(folder.path() + "/data");
+  CHECK(ahead.wait() == static_cast<std::int64_t>(bytes.size()));
+  CHECK(ReadAhead(folder.path() + "/none").wait() == 0);
+}
 
 TEST_CASE("The hash is XXH64, whatever the pieces") {
   std::string text;

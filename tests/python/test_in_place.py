@@ -439,7 +439,23 @@ def absurd(folder: Path) -> None:
     path.write_bytes(struct.pack("<Q", 1 << 60) + path.read_bytes()[8:])
 
 
+KEY = "model.layers.1.mlp.up_proj.weight"
+
+
+def with_tensor(folder: Path, change: Callable[[torch.Tensor], torch.Tensor]) -> None:
+    tensors = load_file(folder / "model.safetensors")
+    tensors[KEY] = change(tensors[KEY]).contiguous()
+    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+
+
 WRONG: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "other sizes": (lambda folder: with_tensor(folder, lambda t: t[:40]), rf"{KEY} as \[48, 32\] .* got \[40, 32\]"),
+    "no element": (lambda folder: with_tensor(folder, lambda t: t[:0]), rf"{KEY} as \[48, 32\] .* got \[0, 32\]"),
+    "integers": (
+        lambda folder: with_tensor(folder, lambda t: (50 * t).to(torch.int8)),
+        f"'{KEY}' in floats.* got int8",
+    ),
+    "truths": (lambda folder: with_tensor(folder, lambda t: t > 0), f"'{KEY}' in floats.* got bool"),
     "truncated": (cut, "within the"),
     "overlapping": (lambda folder: with_header(folder, overlap), "overlapping|without gaps"),
     "an absurd shape": (lambda folder: with_header(folder, huge), "absurd shape"),

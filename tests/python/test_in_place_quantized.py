@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -193,3 +195,54 @@ def test_memory_stays_bounded(tmp_path: Path) -> None:
     (data,) = tmp_path.glob("*.data")
     assert os.path.getsize(data) >= written
     onnx.checker.check_model(str(tmp_path / "model.onnx"))
+
+
+LARGE = """
+import json, re, struct, sys
+from pathlib import Path
+import numpy as np
+import torch
+from fairlead._core import ConvertedFile, PlacedWeights, StoredMatrix, WeightFolder, add_decoded
+
+peak = lambda: int(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1]) >> 10
+folder, kind, rows, columns = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+sizes = {"F16": (2, [rows, columns])}
+if kind != "turned":
+    words = {"I32": (4, [columns // 8, rows] if kind == "GPTQ 4 bits" else [columns, rows // 8])}
+    sizes = words | {"F16": (2, [columns // 128, rows]), "U8": (1, [columns // 128, rows // 2])}
+header, at, places = {}, 0, []
+for word, (size, shape) in sizes.items():
+    places.append((at, at + size * int(np.prod(shape))))
+    header[word] = {"dtype": word, "shape": shape, "data_offsets": list(places[-1])}
+    at = places[-1][1]
+text = json.dumps(header).encode()
+with open(folder / "model.safetensors", "wb") as file:
+    file.write(struct.pack("<Q", len(text)) + text)
+    file.truncate(8 + len(text) + at)
+files = WeightFolder(folder)
+number, begin = 0, 8 + len(text)
+if kind != "turned":
+    memory = files.memory(0)
+    integers, scales, zeros = (memory[begin + a : begin + b] for a, b in places)
+    matrix = StoredMatrix.of_groups("w", kind, rows, columns, 128, integers, scales, "float16", zeros)
+    number = add_decoded(files, "w", [rows, columns], matrix)
+before = peak()
+blocks = files.blocks(number)
+file = ConvertedFile(files, folder / "made", "made", 2)
+PlacedWeights(files).add_converted(file, blocks.permuted([1, 0]) if kind == "turned" else blocks, "float16")
+file.close()
+assert (folder / "made").stat().st_size == 2 * rows * columns
+print(peak() - before)
+"""
+
+
+@pytest.mark.parametrize("kind", ["GPTQ 4 bits", "AWQ", "turned"])
+def test_memory_does_not_grow_with_a_matrix(tmp_path: Path, kind: str) -> None:
+    """Rows of these formats, and of a matrix that is transposed, are spread over all of its bytes: 67 and 134 MB."""
+    took = []
+    for rows, columns in ((1024, 2048), (8192, 16384)):
+        where = tmp_path / str(rows)
+        where.mkdir()
+        words = [sys.executable, "-c", LARGE, str(where), kind, str(rows), str(columns)]
+        took.append(int(subprocess.run(words, capture_output=True, text=True, check=True).stdout))
+    assert took[1] - took[0] < 40, f"megabytes: {took}"
