@@ -13,6 +13,7 @@ import torch
 from fairlead import _core
 from fairlead.adapters.export import adapted
 from fairlead.base.alone import alone
+from fairlead.elsewhere.one_device import made_here
 from fairlead.elsewhere.stand_ins import where_it_is
 from fairlead.experiment.job import Job
 from fairlead.experiment.progress import Progress
@@ -141,6 +142,7 @@ def export_with(
         )
     with (
         uncompiled(),
+        made_here(),
         where_it_is(options, model, inputs, is_lean(options, target, tracer), export_with, show) as (options, inputs),
         adapted(options, model, inputs, path) as (options, inputs),
     ):

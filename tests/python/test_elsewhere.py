@@ -245,6 +245,65 @@ def test_a_model_on_another_device_is_streamed_from_there(tmp_path: Path, monkey
     assert difference(tmp_path / "m.onnx", model) < 1e-5
 
 
+def test_sizes_that_a_large_matrix_refuses_read_no_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = torch.nn.Linear(5000, 4000, bias=False).eval()
+    for module in (sources, stand_ins):
+        monkeypatch.setattr(module, "is_here", lambda t: t is not model.weight)
+    read: list[str] = []
+    monkeypatch.setattr(stand_ins.Elsewhere, "read", lambda self, why: read.append(why))
+    result = fairlead.export(model, (torch.rand(2, 5000),), tmp_path / "m.onnx", verify=False)
+    assert not read
+    assert [(dim.axis, dim.size) for dim in result.contract.fixed] == [(1, 5000)]
+    x = torch.rand(3, 5000)
+    (found,) = onnxruntime.InferenceSession(str(tmp_path / "m.onnx")).run(None, {"input": x.numpy()})
+    assert torch.allclose(torch.from_numpy(found), model(x), atol=1e-4)
+
+
+class Named(Net):
+    """It keeps tensors in lists of its own, and its code says where it computes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shifts = [torch.linspace(-1, 1, WIDTH), (torch.ones(1), {"up": torch.full((), 2.0)})]
+        self.first = [self.embed.weight, "a word"]
+        self.made_on = torch.device("cuda", 0)
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        positions = torch.arange(ids.shape[1], device=self.made_on) + torch.zeros((), device="cuda")
+        one, other = self.shifts[1]
+        x = torch.nn.functional.embedding(ids.cuda(), self.first[0]).to("cuda:0")
+        x = (x + positions[:, None].to(self.made_on, torch.float32)) * one + self.shifts[0] * other["up"]
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x.to(device="cuda") * self.scale)
+
+
+def test_devices_that_the_code_names_and_tensors_in_lists(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    model = Named().eval()
+    held = [model.shifts[0], model.shifts[1][0], model.shifts[1][1]["up"]]
+    lists = (model.shifts, model.first)
+    there = {id(t) for t in [*model.state_dict(keep_vars=True).values(), *held]}
+    for module in (sources, stand_ins):
+        monkeypatch.setattr(module, "is_here", lambda t: id(t) not in there)
+    with fairlead.observe(model) as seen, torch.no_grad(), stand_ins.OneDevice():
+        model(**IDS)
+    result = fairlead.export(model, seen, tmp_path / "m.onnx")
+    assert "streamed from where they are (on cpu)" in result.contract.verified
+    assert (model.shifts, model.first) == lists
+    assert model.shifts is lists[0]
+    assert model.first[0] is model.embed.weight
+    with stand_ins.OneDevice():
+        assert difference(tmp_path / "m.onnx", model) < 1e-5
+
+
+def test_a_default_device_is_not_where_an_export_computes(tmp_path: Path) -> None:
+    model = whole()
+    with torch.device("meta"):
+        fairlead.export(model, IDS, tmp_path / "m.onnx")
+    assert difference(tmp_path / "m.onnx", model) < 1e-5
+
+
 def test_what_does_not_fit_is_checked_layer_by_layer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = offload("disk", whole(), tmp_path / "offloaded")
     monkeypatch.setattr(stand_ins, "free_memory", lambda: 1_000_000)
@@ -344,6 +403,30 @@ def test_numbers_that_the_code_names_are_not_lost(tmp_path: Path, how: str) -> N
     x = torch.rand(3, 48)
     fairlead.export(away, (x,), tmp_path / "model.onnx", checkpoint=tmp_path / "w.safetensors")
     session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+    other = torch.rand(5, 48)
+    with torch.no_grad():
+        np.testing.assert_allclose(session.run(None, {"x": other.numpy()})[0], model(other).numpy(), rtol=1e-5)
+
+
+class Casts(torch.nn.Module):
+    """What it computes of its weights alone: routers in float32 do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.rand(64, 48, generator=torch.Generator().manual_seed(0)).bfloat16())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.linear(x, self.weight.type(torch.float32)) * self.weight.float().sum(1)
+
+
+def test_what_weights_alone_decide_stays_an_operator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = Casts().eval()
+    save_file(model.state_dict(), tmp_path / "w.safetensors")
+    with torch.device("meta"):
+        away = Casts().eval()
+    monkeypatch.setattr(stand_ins, "free_memory", lambda: 1000)
+    fairlead.export(away, (torch.rand(3, 48),), tmp_path / "m.onnx", checkpoint=tmp_path / "w.safetensors")
+    session = onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), providers=["CPUExecutionProvider"])
     other = torch.rand(5, 48)
     with torch.no_grad():
         np.testing.assert_allclose(session.run(None, {"x": other.numpy()})[0], model(other).numpy(), rtol=1e-5)

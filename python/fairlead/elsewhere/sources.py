@@ -7,7 +7,7 @@ name while the module itself has none, and the function that forward was before.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +27,11 @@ class Slot:
     name: str
     path: str  # of the tensor in the model
     tensor: torch.Tensor
+    within: bool = False  # whether the attribute is a list, tuple or dict that has it somewhere
 
     def put(self, value: torch.Tensor) -> None:
-        getattr(self.module, self.table)[self.name] = value
+        if not self.within:  # `replaced` makes the whole anew
+            getattr(self.module, self.table)[self.name] = value
 
     @property
     def is_buffer(self) -> bool:
@@ -59,8 +61,38 @@ def slots_of(model: torch.nn.Module) -> Iterator[Slot]:
     for prefix, module in model.named_modules():
         for table in ("_parameters", "_buffers", "__dict__"):
             for name, tensor in getattr(module, table).items():
+                path = f"{prefix}.{name}" if prefix else name
                 if isinstance(tensor, torch.Tensor):
-                    yield Slot(module, table, name, f"{prefix}.{name}" if prefix else name, tensor)
+                    yield Slot(module, table, name, path, tensor)
+                elif table == "__dict__" and name not in OF_MODULES and type(tensor) in HOLDERS:
+                    for each in held_in(tensor):
+                        yield Slot(module, table, name, path, each, within=True)
+
+
+# ---- tensors in lists of a module's own --------------------------------------------------------------------------
+
+HOLDERS = (list, tuple, dict)
+OF_MODULES = frozenset(vars(torch.nn.Module()))
+DEEP = 8  # lists in lists
+
+
+def held_in(value: Any, depth: int = 0) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif type(value) in HOLDERS and depth < DEEP:
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from held_in(item, depth + 1)
+
+
+def replaced(value: Any, new: Mapping[int, torch.Tensor], depth: int = 0) -> Any:
+    """The same around other tensors, by the ids of those that it has."""
+    if isinstance(value, torch.Tensor):
+        return new.get(id(value), value)
+    if type(value) not in HOLDERS or depth >= DEEP:
+        return value
+    if isinstance(value, dict):
+        return {key: replaced(item, new, depth + 1) for key, item in value.items()}
+    return type(value)(replaced(item, new, depth + 1) for item in value)
 
 
 # ---- hooks of accelerate -------------------------------------------------------------------------------------

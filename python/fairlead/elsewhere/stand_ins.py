@@ -25,10 +25,20 @@ from fairlead.base.alone import during, taken_back
 from fairlead.base.memory import free_memory
 from fairlead.base.units import size_text
 from fairlead.elsewhere.layer_check import call_without_past, check_layers
-from fairlead.elsewhere.sources import PLAIN, Checkpoint, Slot, Source, hooks_of, is_here, offloaded, slots_of
+from fairlead.elsewhere.one_device import OneDevice, here
+from fairlead.elsewhere.sources import (
+    PLAIN,
+    Checkpoint,
+    Slot,
+    Source,
+    hooks_of,
+    is_here,
+    offloaded,
+    replaced,
+    slots_of,
+)
 from fairlead.options import Options
 from fairlead.tree.calls import normalise
-from fairlead.tree.leaves import leaf_tensors, replace_leaf_tensors
 
 SMALL = 1 << 20  # bytes of a tensor that is fetched at once
 READ = 64 << 20  # of a buffer: runs without weights read those
@@ -175,8 +185,15 @@ class Elsewhere:
 
     @contextlib.contextmanager
     def standing_in(self) -> Iterator[None]:
+        within = {(id(slot.module), slot.name): slot for slot, _ in self.before if slot.within}.values()
+        holders = [(slot.module.__dict__, slot.name, slot.module.__dict__[slot.name]) for slot in within]
+
         def begin() -> tuple[list[tuple[torch.nn.Module, Any]]]:
-            parameters = {key: torch.nn.Parameter(t, requires_grad=False) for key, t in self.new.items()}
+            floats = {key: t for key, t in self.new.items() if t.is_floating_point() or t.is_complex()}
+            parameters = self.new | {key: torch.nn.Parameter(t, requires_grad=False) for key, t in floats.items()}
+            kept = {id(tensor) for slot, tensor in self.before if not slot.is_buffer}
+            for table, name, value in holders:  # of parameters, too, which stay the same ones
+                table[name] = replaced(value, self.new | {key: parameters[key] for key in kept})
             for slot, tensor in self.before:  # those that are tied stay one
                 slot.put((self.new if slot.is_buffer else parameters)[id(tensor)])
             hooked = [(module, module.__dict__.get("forward")) for module in self.forwards]
@@ -192,8 +209,10 @@ class Elsewhere:
                     module.__dict__["forward"] = forward
             for slot, tensor in self.before:
                 slot.put(tensor)
+            for table, name, value in holders:
+                table[name] = value
 
-        with during(begin, end), taken_back():
+        with during(begin, end), taken_back(), OneDevice():
             yield
 
 
@@ -233,12 +252,18 @@ def is_away(model: Any) -> bool:
     return any(map(is_slot_away, slots_of(model))) or any(hooks_of(m) for m in model.modules())
 
 
+def has_tensors(model: Any) -> bool:
+    return not isinstance(model, torch.nn.Module) or next(slots_of(model), None) is not None
+
+
 @contextlib.contextmanager
 def where_it_is(
     options: Options, model: Any, inputs: Any, lean: bool, export: Callable[..., Any], show: Any
 ) -> Iterator[tuple[Options, Any]]:
     """Options and inputs with which a model is exported whose weights are not here; others are left as they are.
     `lean`: whether what is made can be made without them; `export` is fairlead.export_with, for a layer."""
+    if options.placed is None and not has_tensors(model):
+        inputs = here(inputs)  # it computes where they are
     if options.placed is not None or not is_away(model):
         if options.checkpoint is not None:
             raise InvalidInput(
@@ -273,13 +298,3 @@ def layers_checked(options: Options, model: Any, inputs: Any, placed: Elsewhere,
         call = partial(call_without_past, model, calls)
         words = check_layers(model, call, placed, options, folder, show or (lambda what: None), export)
     return replace(options, verify=False, checked=words)
-
-
-def here(inputs: Any) -> Any:
-    """Inputs on the CPU; those without values are refused where they are looked at."""
-    if isinstance(inputs, torch.Tensor):
-        return inputs if inputs.is_meta else inputs.cpu()
-    found = leaf_tensors(inputs) if isinstance(inputs, (tuple, list, dict)) else []
-    if all(is_here(t) or t.is_meta for t in found):
-        return inputs
-    return replace_leaf_tensors(inputs, [t if t.is_meta else t.cpu() for t in found])
