@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from fairlead._core import InvalidInput, SharedWeights, Staging, StoredRows, Target, Unsupported, WriteError
+from fairlead.base.staged import check_name
 from fairlead.quantize import Blocks, check_quantize
 from fairlead.report.sources import note_exported
 
@@ -281,6 +282,7 @@ def check_path(given: Any) -> str:
         raise WriteError(
             "[export] Could not write '': the path is empty. Give the name of a file, such as 'model.onnx'."
         )
+    check_name(path, "export")
     folder = os.path.dirname(os.path.abspath(path))
     if os.path.isdir(path) or path.endswith(os.sep):
         raise WriteError(

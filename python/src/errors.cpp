@@ -1,17 +1,29 @@
 // Maps the core's error codes to Python exceptions, all of them subclasses of
-// fairlead.FairleadError.
+// fairlead.FairleadError; and what is said where there is no exception any more.
 #include <nanobind/nanobind.h>
 
 #include <nanobind/stl/string.h>
 
+#include <memory>
+#include <string>
+
 #include "fairlead/base/error.h"
+#include "fairlead/base/last_words.h"
 #include "python/src/text.h"
 
 namespace fairlead::python {
 
 namespace nb = nanobind;
+using namespace nb::literals;
 
 namespace {
+
+// LastWords for as long as a block of Python.
+struct WordsInBlock {
+  std::string line;
+  int status = 1;
+  std::unique_ptr<LastWords> words;
+};
 
 struct Class {
   ErrorCode code;
@@ -84,6 +96,20 @@ void init_errors(nb::module_& m) {
       }
     }
   });
+  nb::class_<WordsInBlock>(m, "LastWords",
+                           "with LastWords(line, status): a fault that ends the process says this, "
+                           "its name in place of {}.")
+      .def(
+          "__init__",
+          [](WordsInBlock* made, std::string line, int status) {
+            new (made) WordsInBlock{std::move(line), status, nullptr};
+          },
+          "line"_a, "status"_a)
+      .def("__enter__",
+           [](WordsInBlock& w) { w.words = std::make_unique<LastWords>(w.line, w.status); })
+      .def(
+          "__exit__", [](WordsInBlock& w, nb::handle, nb::handle, nb::handle) { w.words.reset(); },
+          "type"_a.none(), "value"_a.none(), "traceback"_a.none());
 }
 
 }  // namespace fairlead::python

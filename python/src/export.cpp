@@ -237,7 +237,7 @@ std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset, const Targ
   return handle;
 }
 
-using PartTuple = std::pair<const ProgramHandle*, std::vector<BoundsTuple>>;
+using PartTuple = std::pair<ProgramHandle*, std::vector<BoundsTuple>>;
 
 std::unique_ptr<ProgramHandle> join_parts(const std::vector<PartTuple>& given) {
   nb::gil_scoped_release release;
@@ -253,15 +253,18 @@ std::unique_ptr<ProgramHandle> join_parts(const std::vector<PartTuple>& given) {
   return handle;
 }
 
-std::unique_ptr<ProgramHandle> join_kept(const nb::list& given) {
+// Without what only questions were about that the file does not ask.
+nb::object join_kept(const nb::list& given) {
   std::vector<PartTuple> parts;
   for (const nb::handle item : given) {
-    parts.emplace_back(nb::cast<const ProgramHandle*>(item[0]),
-                       nb::cast<std::vector<BoundsTuple>>(item[1]));
+    const PartTuple& part = parts.emplace_back(nb::cast<ProgramHandle*>(item[0]),
+                                               nb::cast<std::vector<BoundsTuple>>(item[1]));
+    remove_dead_code(part.first->program.graph);
   }
+  if (parts.size() == 1) return nb::borrow(given[0][0]);
   auto made = join_parts(parts);
   made->parts = given;
-  return made;
+  return nb::cast(std::move(made));
 }
 
 // The same program with what these nodes make as its outputs, to be looked at: "value_<node>".
@@ -522,9 +525,6 @@ void init_export(nb::module_& m) {
       .def_prop_ro("nodes", &program_nodes)
       .def("observing", &observing, "nodes"_a, nb::keep_alive<0, 1>(),
            "The program with what these nodes make as its outputs.")
-      .def(
-          "drop_unused", [](ProgramHandle& h) { remove_dead_code(h.program.graph); },
-          "What only questions were about that the file does not ask.")
       .def_prop_ro("ignored_inputs", &ignored_inputs)
       .def(
           "text", [](const ProgramHandle& h) { return to_text(h.program.graph); },
@@ -539,6 +539,7 @@ void init_export(nb::module_& m) {
       .def_ro("bound", &Flip::bound)
       .def_ro("by_values", &Flip::by_values)
       .def_ro("spare", &Flip::spare)
+      .def_ro("rest", &Flip::rest)
       .def_ro("family", &Flip::family)
       .def_ro("key", &Flip::key);
   nb::class_<ModelHandle>(m, "Model", "An ONNX model in memory.")
@@ -667,7 +668,7 @@ void init_export(nb::module_& m) {
   m.def(
       "join_programs", &join_kept, "parts"_a,
       "Programs of one model, each with the bounds (symbol, min, max) of its sizes, as one "
-      "program.",
+      "program; one alone is that program.",
       nb::sig(
           "def join_programs(parts: list[tuple[Program, list[tuple[str, int, int]]]]) -> Program"));
   m.def("operator_rows", &rows, "Every lowering: (ATen name, ONNX form, limits).");

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "fairlead/files/output_file.h"
+#include "fairlead/files/read_ahead.h"
 #include "fairlead/files/staging.h"
 #include "fairlead/onnx/data_files.h"
 
@@ -90,6 +91,9 @@ void init_files(nb::module_& m) {
       .def("commit_files", &onnx::commit_files, "names"_a, released,
            "Files of the folder go into that of the target, one after the other.")
       .def("discard", &Staging::discard, released);
+  nb::class_<ReadAhead>(m, "ReadAhead", "A file brought into memory by a thread while this lives.")
+      .def(nb::init<const std::string&>(), "path"_a, released)
+      .def("wait", &ReadAhead::wait, released, "Until all of it was read; how many bytes.");
   m.def("is_data_name", &onnx::is_data_name, "name"_a, "model"_a = "",
         "Whether a file may be the data of a model; of any where none is given.");
   m.def(

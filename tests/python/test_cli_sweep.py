@@ -180,3 +180,16 @@ def test_folders_have_different_names():
     taken: set[str] = set()
     names = [sweep.folder_name(s, None, None, taken) for s in ("a/model", "b/model/", "package:x", "m.py:make", "...")]
     assert names == ["model", "model-2", "package_x", "m.py_make", "model-3"]
+
+
+def test_results_of_strangers_are_no_results(run, tmp_path):
+    """What does not have the form of a row is taken away, and is in no page."""
+    (tmp_path / "list.txt").write_text("/nothing/at/all\n")
+    row = {"source": "/nothing/at/all", "name": "all", "status": "<script>", "error": "", "seconds": 1}
+    for bad in (row, row | {"status": "ok", "seconds": "x"}, {"source": [1]}, row | {"name": "../../x"}):
+        (tmp_path / "out").mkdir(exist_ok=True)
+        (tmp_path / "out" / "results.jsonl").write_text(json.dumps(bad) + "\n")
+        code, _, err = run("sweep", tmp_path / "list.txt", "-o", tmp_path / "out")
+        assert code == 1
+        assert "refused" in err
+        assert "<script>" not in (tmp_path / "out" / "index.html").read_text().partition("<tbody>")[2]

@@ -1,5 +1,6 @@
 """Limits of what a stranger's file may take: memory, time, entries of an archive that share their bytes."""
 
+import json
 import resource
 import subprocess
 import sys
@@ -9,8 +10,9 @@ import checkpoints
 import hostile_wholes
 import pytest
 import torch
+from fairlead.base.memory import lacks_memory
 from fairlead.checkpoint.source import find
-from fairlead.cli.memory import bounded_by, is_too_much
+from fairlead.cli.memory import bounded_by
 from fairlead.verify.patience import TookTooLong, at_most
 from hostile_files import FILES
 
@@ -31,7 +33,7 @@ def test_memory_of_a_command_is_bounded(own_memory):
         torch.zeros(1 << 20)
         with pytest.raises(RuntimeError) as error:
             torch.zeros(1 << 30)
-        assert is_too_much(error.value)
+        assert lacks_memory(error.value)
         with pytest.raises(MemoryError):
             bytearray(3 << 30)
     assert resource.getrlimit(resource.RLIMIT_DATA) == before
@@ -121,3 +123,43 @@ def test_an_adapter_is_no_model(tmp_path):
     (tmp_path / "source" / "adapter_config.json").write_text("{}")
     with pytest.raises(fairlead.InvalidInput, match=r"got an adapter \(adapter_config\.json\)\. Merge it"):
         find(str(folder))
+
+
+def test_a_fault_that_ends_the_process_is_one_line(tmp_path):
+    from hostile_checkpoints import least_by_minus_one
+
+    (tmp_path / "x.onnx").write_bytes(least_by_minus_one(tmp_path).SerializeToString())
+    (tmp_path / "m.py").write_text(
+        "import torch\ndef make():\n    return torch.nn.ReLU().eval(), (torch.rand(3, 2),)\n"
+    )
+    command = [sys.executable, "-m", "fairlead", "verify", "x.onnx", "--against", "m.py:make", "--quiet"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: [fairlead] Expected a file that PyTorch and ONNX Runtime can run, got one by which they ended the "
+        "process (SIGFPE). With FAIRLEAD_TRACEBACK=1 in the environment the system says more.\n"
+    )
+
+
+@pytest.mark.parametrize("name", ["encoder_layers", "decoder_layers"])
+def test_modules_without_end_are_refused_whatever_they_are_called(name, tmp_path):
+    checkpoints.bart(tmp_path / "source")
+    config = tmp_path / "source" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {name: 10**9}))
+    held = sum(file.stat().st_size for file in (tmp_path / "source").glob("*.safetensors"))
+    most = f"asks for more than {5_000 + held // 64:,}\\. Check"  # 5,000, and one for 64 bytes of weights
+    with pytest.raises(fairlead.InvalidInput, match=f"{held:,} bytes, got a configuration that {most}"):
+        fairlead.export_checkpoint(tmp_path / "source", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_memory_that_lacks_while_a_file_is_checked_is_no_difference(tmp_path, monkeypatch):
+    from fairlead.verify.runtime_check import OnnxSession
+
+    def run(self, feeds):
+        raise RuntimeError("Failed to allocate memory for requested buffer of size 8")
+
+    monkeypatch.setattr(OnnxSession, "run", run)
+    with pytest.raises(MemoryError, match="Failed to allocate memory"):
+        fairlead.export(torch.nn.ReLU().eval(), (torch.rand(3, 2),), tmp_path / "x.onnx")
+    assert list(tmp_path.iterdir()) == []

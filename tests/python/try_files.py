@@ -51,15 +51,19 @@ def commands(name: str, path: Path, work: Path, every: bool) -> Iterator[list[st
         "sweep": [["sweep", str(path), "-o", f"{work}/swept"]],
         "keep": [["export", str(path), f"{work}/out", "--no-verify", "--weights", "keep"]],
         "place": [["export", str(path), f"{work}/out", "--no-verify", "--place", "copy"]],
-    }
+        "adapt": [["export", f"{path}/../base", f"{work}/out", "--no-verify", "--adapter", str(path), *more] for more in
+                  ([], ["--lora", "inputs"])],
+    }  # fmt: skip
     takes = {
         "pt2": ("convert",), "zip": ("convert",), "weights": ("convert",), "onnx": ("inspect", "report", "verify"),
         "folder": ("inspect", "report", "verify", "generate"), "checkpoint": ("export",), "safetensors": ("export",),
         "gguf": ("export", "keep"), "list": ("sweep",), "quantised": ("export", "keep", "place"),
-        "placed": ("export", "place"),
+        "placed": ("export", "place"), "adapter": ("adapt",),
     }[kind]  # fmt: skip
     for command, lines in known.items():
-        if command in takes or (every and command not in ("keep", "place") and (command != "sweep" or path.is_file())):
+        if command in takes or (
+            every and command not in ("keep", "place", "adapt") and (command != "sweep" or path.is_file())
+        ):
             yield from lines
 
 
@@ -189,6 +193,7 @@ def main() -> int:
     given = parser.parse_args()
     import hostile_wholes  # noqa: F401, I001  # the new ones last: parts stay what they were
     import hostile_quantized  # noqa: F401
+    import hostile_checkpoints  # noqa: F401
     from hostile_files import FILES
 
     warm_up()

@@ -1,6 +1,9 @@
-"""How much memory there is."""
+"""How much memory there is, and whether there was too little."""
 
 from __future__ import annotations
+
+# PyTorch on a CPU and ONNX Runtime have no class of errors for it: their words, here and nowhere else.
+WORDS = ("can't allocate memory", "not enough memory", "Failed to allocate memory", "bad allocation", "std::bad_alloc")
 
 
 def free_memory() -> int:
@@ -11,3 +14,14 @@ def free_memory() -> int:
         return int(rows["MemAvailable"].split()[0]) << 10
     except (OSError, KeyError, ValueError):
         return 4 << 30
+
+
+def lacks_memory(error: BaseException) -> bool:
+    """Whether something was not computed because there was no memory for it."""
+    return isinstance(error, MemoryError) or any(words in str(error) for words in WORDS)
+
+
+def raise_if_memory_lacks(error: BaseException) -> None:
+    """For who takes an error for an answer: that of a machine says nothing about a model or a file."""
+    if lacks_memory(error):
+        raise MemoryError(str(error).partition("\n")[0]) from error

@@ -9,9 +9,18 @@ from collections.abc import Iterator
 from fairlead._core import Staging, WriteError
 
 
+def check_name(path: str, function: str) -> None:
+    """Paths are text in the core."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise WriteError(f"[{function}] Could not write {path!a}: its name is no UTF-8. Choose another.") from None
+
+
 @contextlib.contextmanager
 def staged_file(path: str, function: str) -> Iterator[Staging]:
     """A file, or a file with its weights, to be written and committed; otherwise nothing was there."""
+    check_name(path, function)
     staging = Staging(path, function)
     try:
         yield staging

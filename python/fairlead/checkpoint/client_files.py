@@ -13,9 +13,10 @@ import shutil
 from typing import Any
 
 from fairlead._core import InvalidInput, __version__
+from fairlead.base.panics import panics_raised
 from fairlead.checkpoint import layouts
 from fairlead.checkpoint.genai_config import genai_config
-from fairlead.checkpoint.source import Checkpoint, one_line, quiet
+from fairlead.checkpoint.source import Checkpoint, one_line, quiet, reading
 
 SUMMARY = "fairlead.json"
 COPIED = (
@@ -32,7 +33,8 @@ def write(checkpoint: Checkpoint, model: Any, tokenizer: Any, result: Any, folde
         copy(checkpoint, folder)
     with quiet():
         if tokenizer is not None and not os.path.exists(os.path.join(folder, "tokenizer.json")):
-            tokenizer.save_pretrained(folder)  # also a fast tokenizer for clients that read nothing else
+            with reading(checkpoint, "a tokenizer"), panics_raised():
+                tokenizer.save_pretrained(folder)  # also a fast tokenizer for clients that read nothing else
         generation = getattr(model, "generation_config", None)
         if generation is not None and not os.path.exists(os.path.join(folder, "generation_config.json")):
             generation.save_pretrained(folder)

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 
 from fairlead._core import InvalidInput
+from fairlead.base.memory import raise_if_memory_lacks
 from fairlead.checkpoint.client_files import SUMMARY
 from fairlead.checkpoint.layouts import LAYOUTS, file_of
 from fairlead.checkpoint.loaded import WEIGHT_DTYPES, Loaded, load
@@ -93,6 +94,7 @@ def opened(path: str) -> OnnxSession:
     try:
         return session_of(path, seconds_for(path))
     except Exception as error:
+        raise_if_memory_lacks(error)
         raise InvalidInput(
             f"[verify] Expected a file that ONNX Runtime loads in '{path}', got {one_line(error)}. Export it again."
         ) from error
@@ -113,6 +115,7 @@ def check_call(model: torch.nn.Module, call: Call, session: OnnxSession, toleran
             raise ValueError(f"the file takes {narrow} in int8; what that costs is in its contract")
         return compare(session.outputs, expected, session.run(feeds), tolerance, drawn)
     except Exception as error:  # one call that cannot be computed is a row
+        raise_if_memory_lacks(error)
         return {"ok": False, "scaled": math.inf, "abs": math.inf, "output": "", "problem": one_line(error)}
 
 
@@ -134,6 +137,7 @@ def check_generation(folder: str, loaded: Loaded) -> dict[str, Any]:
     try:
         got = Generator.from_folder(folder).generate(**sample, **settings)[:, -GENERATED:]
     except Exception as error:
+        raise_if_memory_lacks(error)
         return row | {"ok": False, "scaled": math.inf, "abs": math.inf, "problem": one_line(error)}
     if expected.shape != got.shape or not (expected == got).all():
         first = int(np.argmax((expected != got).any(0))) if expected.shape == got.shape else 0

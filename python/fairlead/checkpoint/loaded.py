@@ -5,14 +5,17 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch.nn.modules.module import register_module_module_registration_hook
 
-from fairlead._core import FairleadError, InvalidInput
+from fairlead._core import FairleadError, InvalidInput, WeightFolder
 from fairlead.base.alone import during
+from fairlead.base.memory import raise_if_memory_lacks
 from fairlead.checkpoint import tasks
 from fairlead.checkpoint.in_place import InPlace
 from fairlead.checkpoint.merged_adapter import with_adapter
@@ -64,9 +67,10 @@ class Loaded:
         try:
             with torch.no_grad(), quiet():
                 return function(**call) if self.placed is None else self.called_alone(self.placed, function, call)
-        except (FairleadError, MemoryError):
+        except FairleadError:
             raise
         except Exception as error:
+            raise_if_memory_lacks(error)
             names = ", ".join(f"{k}{list(v.shape)}" for k, v in call.items() if isinstance(v, torch.Tensor))
             raise InvalidInput(
                 f"[export] Expected {type(self.model).__name__} to run on inputs made for {self.task.name} ({names}), "
@@ -132,7 +136,8 @@ def load_in_place(
 def beside(checkpoint: Checkpoint, model: torch.nn.Module, adapter: str, merge: bool) -> torch.nn.Module:
     become = "merged into the weights" if merge else "inputs of the file, and a file beside it"
     checkpoint.notes.append(f"the LoRA adapter in {adapter} is {become}")
-    return with_adapter(model, adapter, merge)
+    with modules_for(checkpoint, held_bytes(checkpoint)):
+        return with_adapter(model, adapter, merge)
 
 
 @contextlib.contextmanager
@@ -168,25 +173,77 @@ def custom_class(checkpoint: Checkpoint, architecture: str) -> Any:
 
 SMALL_FILES = 256 << 20
 ELEMENTS_PER_BYTE = 32  # of the most quantised weights, taken apart
+LEAST_MODULES = 5_000
+BYTES_PER_MODULE = 64
 
 
-def refuse_larger_than_files(checkpoint: Checkpoint, cls: Any) -> None:
-    """What the files lack is made up by Transformers, however large: a file of a kilobyte may ask for all memory."""
+def held_bytes(checkpoint: Checkpoint) -> int:
     gguf = checkpoint.gguf_file
     files = [os.path.join(checkpoint.folder, gguf)] if gguf is not None else weights(checkpoint.folder)
-    held = size_of(checkpoint, files)
+    return size_of(checkpoint, files)
+
+
+@contextlib.contextmanager
+def modules_for(checkpoint: Checkpoint, held: int) -> Iterator[None]:
+    """A configuration may ask for layers, experts or codebooks without end, whatever it calls them: they are made one
+    by one, and each has weights in the files."""
+    left, thread = LEAST_MODULES + held // BYTES_PER_MODULE, threading.get_ident()
+
+    def count(module: torch.nn.Module, name: str, submodule: torch.nn.Module | None) -> None:
+        nonlocal left
+        left -= threading.get_ident() == thread
+        if left < 0:
+            raise InvalidInput(
+                f"[export] Expected as many modules as the weights in '{checkpoint.folder}' are for, {held:,} bytes, "
+                f"got a configuration that asks for more than {LEAST_MODULES + held // BYTES_PER_MODULE:,}. Check that "
+                "the files are complete."
+            )
+
+    hook = register_module_module_registration_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
+
+
+def refuse_larger_than_files(checkpoint: Checkpoint, cls: Any, held: int) -> None:
+    """What the files lack is made up by Transformers, however large: a file of a kilobyte may ask for all memory."""
     if held > SMALL_FILES:
         return
     try:
         with torch.device("meta"), quiet():
             asked = sum(p.numel() for p in cls(copy.deepcopy(checkpoint.config)).parameters())
-    except Exception:  # not every class can be made without memory; then it says itself what is wrong
+    except FairleadError:
+        raise
+    except Exception as error:  # not every class can be made without memory; then it says itself what is wrong
+        raise_if_memory_lacks(error)
         return
     if asked > ELEMENTS_PER_BYTE * held + (1 << 24):
         raise InvalidInput(
             f"[export] Expected weights for the {asked:,} parameters that the configuration in '{checkpoint.folder}' "
             f"asks for, got files of {held:,} bytes. Check that the files are complete."
         )
+
+
+def refuse_other_sizes(checkpoint: Checkpoint, cls: Any) -> None:
+    """Transformers only says in its log which tensor has other sizes than the model, and that is off."""
+    if checkpoint.gguf_file is not None:
+        return
+    try:
+        files = WeightFolder(checkpoint.folder)
+        with torch.device("meta"), quiet():
+            model = cls(copy.deepcopy(checkpoint.config))
+    except Exception:  # what was raised before says what is wrong
+        return
+    prefix, wanted = f"{getattr(model, 'base_model_prefix', '')}.", model.state_dict()
+    for number, name in enumerate(files.tensor_names()):
+        for key in (name, prefix + name, name.removeprefix(prefix)):
+            sizes = files.place(number)[0]
+            if key in wanted and list(wanted[key].shape) != list(sizes):
+                raise InvalidInput(
+                    f"[export] Expected {name} as {list(wanted[key].shape)} in '{checkpoint.folder}', as its "
+                    f"configuration says, got {list(sizes)}. Check that config.json is that of these weights."
+                )
 
 
 def load_model(
@@ -199,7 +256,9 @@ def load_model(
     cls = getattr(transformers, architecture, None) or custom_class(checkpoint, architecture)
     word = "dtype" if int(transformers.__version__.partition(".")[0]) >= 5 else "torch_dtype"
     arguments = checkpoint.arguments() | {"config": checkpoint.config, word: dtype, "output_loading_info": True}
-    refuse_larger_than_files(checkpoint, cls)
+    held = held_bytes(checkpoint)
+    with modules_for(checkpoint, held):
+        refuse_larger_than_files(checkpoint, cls, held)
     check_method(checkpoint)
     apart = is_taken_apart(checkpoint)
     if tensors is None and apart:
@@ -209,8 +268,13 @@ def load_model(
         if apart:
             del config.quantization_config
         arguments |= {"pretrained_model_name_or_path": None, "config": config, "state_dict": tensors}
-    with reading(checkpoint, f"the weights of {architecture}"):
-        model, info = cls.from_pretrained(**arguments)
+    with reading(checkpoint, f"the weights of {architecture}"), modules_for(checkpoint, held):
+        try:
+            model, info = cls.from_pretrained(**arguments)
+        except RuntimeError:
+            if not apart:
+                refuse_other_sizes(checkpoint, cls)
+            raise
         missing = sorted(info["missing_keys"])
         if missing and all(key.startswith("pooler.") for key in missing):
             model, info = cls.from_pretrained(**arguments, add_pooling_layer=False)

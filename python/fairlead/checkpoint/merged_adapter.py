@@ -13,10 +13,12 @@ from typing import Any
 
 import torch
 
-from fairlead._core import InvalidInput
+from fairlead._core import FairleadError, InvalidInput
+from fairlead.base.memory import raise_if_memory_lacks
 from fairlead.checkpoint.source import one_line, quiet
 
 CONFIG, WEIGHTS = "adapter_config.json", "adapter_model.safetensors"
+MOST_LAYERS = 1_000  # each is a copy
 
 
 def check_adapter(folder: str) -> None:
@@ -40,6 +42,11 @@ def check_adapter(folder: str) -> None:
             f"[export] Expected an adapter without megatron_config, which names code to import, got one in '{folder}'. "
             "Merge it with merge_and_unload() of peft, and save that with save_pretrained."
         )
+    if layers_of(settings.get("layer_replication")) > MOST_LAYERS:
+        raise InvalidInput(
+            f"[export] Expected at most {MOST_LAYERS} layers that an adapter repeats (layer_replication), got more in "
+            f"'{folder}'."
+        )
     try:
         import peft  # noqa: F401
     except ImportError as error:
@@ -47,6 +54,14 @@ def check_adapter(folder: str) -> None:
             f"[export] Expected peft to read the adapter in '{folder}', but it cannot be imported ({error}). Install "
             "it with pip install peft."
         ) from None
+
+
+def layers_of(replication: Any) -> int:
+    """Of ranges [start, end]; what is none PEFT refuses itself."""
+    try:
+        return sum(abs(end - start) for start, end in replication or ())
+    except (TypeError, ValueError):
+        return 0
 
 
 def with_adapter(model: torch.nn.Module, folder: str, merge: bool) -> torch.nn.Module:
@@ -63,9 +78,10 @@ def with_adapter(model: torch.nn.Module, folder: str, merge: bool) -> torch.nn.M
             wanted = set(get_peft_model_state_dict(adapted, save_embedding_layers=False))
             found: torch.nn.Module = adapted.merge_and_unload(safe_merge=True) if merge else adapted.get_base_model()
             found = found.eval()
-    except MemoryError:
+    except FairleadError:
         raise
     except Exception as error:
+        raise_if_memory_lacks(error)
         check_unchanged(folder, files)
         raise InvalidInput(
             f"[export] Expected an adapter of {before.__name__} in '{folder}', but peft raised {type(error).__name__}: "

@@ -13,8 +13,11 @@ from typing import Any
 import torch
 
 from fairlead._core import InvalidInput
+from fairlead.base.panics import panics_raised
 from fairlead.checkpoint.source import Checkpoint, quiet, reading
 from fairlead.checkpoint.tasks import Task
+from fairlead.runtime.chat_template import limited
+from fairlead.runtime.tokenizer_limits import refuse_growth
 
 SENTENCES = [
     ["The lighthouse keeper counted seven ships.", "Rain."],
@@ -24,6 +27,7 @@ SOUND_SECONDS = [(0.9, 0.6), (0.7, 0.5, 0.3)]
 TEXT_FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.txt", "vocab.json", "spiece.model", "tokenizer.model")
 IMAGE_FILES = SOUND_FILES = ("preprocessor_config.json", "processor_config.json")
 SAMPLING_RATE = 16000
+LONGEST_TOKEN = 1024  # that a processor repeats for every part of a picture
 
 
 class Samples:
@@ -42,14 +46,22 @@ class Samples:
     def load(self, auto: str, what: str, files: tuple[str, ...], always: bool = False) -> Any:
         if not always and not self.checkpoint.has(*files):
             return None
-        with reading(self.checkpoint, what):
+        with reading(self.checkpoint, what), panics_raised():
             import transformers
 
-            return getattr(transformers, auto).from_pretrained(**self.checkpoint.arguments())
+            found = getattr(transformers, auto).from_pretrained(**self.checkpoint.arguments())
+            if auto == "AutoTokenizer" and not hasattr(found, "pad_token_id"):  # a class of Transformers, but which
+                raise TypeError(f"{type(found).__name__} is no class of tokenizers")
+            if getattr(found, "backend_tokenizer", None) is not None:
+                refuse_growth(found.backend_tokenizer)
+            for name, value in list(vars(found).items()):
+                if name.endswith("_token") and isinstance(value, str) and len(value) > LONGEST_TOKEN:
+                    raise ValueError(f"{name} has {len(value):,} characters, {LONGEST_TOKEN:,} at most")
+            return found
 
     def calls(self) -> list[dict[str, Any]]:
         """Two calls of forward."""
-        with reading(self.checkpoint, "a tokenizer and processors that make inputs"):
+        with reading(self.checkpoint, "a tokenizer and processors that make inputs"), panics_raised():
             return self.made_calls()
 
     def made_calls(self) -> list[dict[str, Any]]:
@@ -69,7 +81,7 @@ class Samples:
 
     def generation(self, which: int = 0) -> dict[str, Any]:
         """One call of generate."""
-        with reading(self.checkpoint, "a tokenizer and processors that make inputs"):
+        with reading(self.checkpoint, "a tokenizer and processors that make inputs"), panics_raised():
             if self.task.takes == ("image", "text"):
                 return self.image_and_text(which)
             return dict(getattr(self, self.task.takes[0])(which))
@@ -184,7 +196,8 @@ class Samples:
         if getattr(processor, "chat_template", None):
             content = [{"type": "image"}, {"type": "text", "text": text}]
             messages = [{"role": "user", "content": content}]
-            return str(processor.apply_chat_template(messages, add_generation_prompt=True))
+            with limited():
+                return str(processor.apply_chat_template(messages, add_generation_prompt=True))
         token = getattr(processor, "image_token", None) or getattr(processor, "boi_token", None)
         return f"{token} {text}" if token else text
 

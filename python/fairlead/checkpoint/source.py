@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fairlead._core import FairleadError, InvalidInput, check_gguf_header
+from fairlead.base.memory import raise_if_memory_lacks
 
 FORMS = "a checkpoint folder, a .gguf file, package:NAME, MODULE:CLASS or SCRIPT.py:FUNCTION"
 
@@ -219,7 +220,7 @@ def reading(checkpoint: Checkpoint, what: str) -> Iterator[None]:
     with quiet(), gguf_read_once(checkpoint):
         try:
             yield
-        except (FairleadError, MemoryError):
+        except FairleadError:
             raise
         except ModuleNotFoundError as error:
             if error.name in ("torch", "transformers"):
@@ -229,7 +230,9 @@ def reading(checkpoint: Checkpoint, what: str) -> Iterator[None]:
                 ) from None
             raise problem(checkpoint, what, error) from error
         except Exception as error:
-            raise problem(checkpoint, what, error) from error
+            raise_if_memory_lacks(error)
+            # contextlib takes a RuntimeError that a StopIteration caused for that one itself.
+            raise problem(checkpoint, what, error) from (None if isinstance(error, StopIteration) else error)
 
 
 @contextlib.contextmanager

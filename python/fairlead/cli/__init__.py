@@ -8,13 +8,21 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import nullcontext
 
-from fairlead._core import FairleadError, InvalidInput
+from fairlead._core import FairleadError, InvalidInput, LastWords
 from fairlead.base.lazy import explain
 
+TRACEBACK = "FAIRLEAD_TRACEBACK"
+FAULTS = "FAIRLEAD_FAULTS"  # 1: they end the process as ever, for a parent that looks at signals
 TOO_LITTLE = (
     "[fairlead] Expected enough memory for this model, got less. Use a smaller one or another machine; "
     "FAIRLEAD_MEMORY=N in the environment allows a file of others N GB."
+)
+# Said by the core where a fault of a library ends the process, which nothing can go on from.
+ENDED = (
+    "error: [fairlead] Expected a file that PyTorch and ONNX Runtime can run, got one by which they ended the process "
+    "({}). With FAIRLEAD_TRACEBACK=1 in the environment the system says more."
 )
 
 
@@ -25,14 +33,17 @@ def main() -> None:
         print(f"fairlead: the command line needs click ({error}): pip install click rich", file=sys.stderr)
         sys.exit(2)
 
+    from fairlead.base.memory import lacks_memory
+    from fairlead.base.panics import as_error
     from fairlead.base.plain_text import one_line
     from fairlead.base.signals import Terminated, terminated_as_exception
     from fairlead.cli.commands import fairlead
-    from fairlead.cli.memory import is_too_much
     from fairlead.cli.printing import failed, tell
 
     try:
-        with terminated_as_exception():
+        left_alone = os.environ.get(TRACEBACK) or os.environ.get(FAULTS)
+        words = nullcontext() if left_alone else LastWords(ENDED, 1)
+        with terminated_as_exception(), words, as_error():
             code = fairlead.main(prog_name="fairlead", standalone_mode=False) or 0
         sys.exit(code)
     except click.exceptions.Exit as done:
@@ -67,9 +78,9 @@ def main() -> None:
         failed(TOO_LITTLE)
         sys.exit(1)
     except Exception as error:  # a file may be wrong in ways that nobody thought of
-        if os.environ.get("FAIRLEAD_TRACEBACK"):
+        if os.environ.get(TRACEBACK):
             raise
-        if is_too_much(error):
+        if lacks_memory(error):
             failed(TOO_LITTLE)
             sys.exit(1)
         text = " ".join(str(error).split())[:300]

@@ -68,7 +68,7 @@ def generate(
         start = time.perf_counter()
         new = [int(step[0]) for step in text.generator.stream([tokens], **settings)]
         seconds = time.perf_counter() - start
-        answer = text.tokenizer.decode(new)
+        answer = text.decoded(new)
         say_json({"text": answer, "tokens": new, "prompt_tokens": len(tokens), "load_seconds": loaded,
                         "seconds": seconds})  # fmt: skip
         return

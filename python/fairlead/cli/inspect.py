@@ -59,8 +59,11 @@ def inspect(path: str, as_json: Any) -> None:
 
 def exported_from(folder: str) -> dict[str, Any] | None:
     """fairlead.json, where it is whole."""
+    path = os.path.join(folder, SUMMARY)
+    if not os.path.isfile(path):  # a pipe would be waited for
+        return None
     try:
-        with open(os.path.join(folder, SUMMARY), encoding="utf-8") as file:
+        with open(path, encoding="utf-8") as file:
             found = json.load(file)
     except (OSError, ValueError, RecursionError):
         return None

@@ -57,10 +57,3 @@ def held_bytes() -> int | None:
             return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmData"))
     except (OSError, StopIteration, ValueError):
         return None
-
-
-def is_too_much(error: BaseException) -> bool:
-    """Whether PyTorch or ONNX Runtime got no memory, for which they have no class of errors."""
-    return any(
-        words in str(error) for words in ("can't allocate memory", "Failed to allocate memory", "bad allocation")
-    )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -63,7 +62,10 @@ def success_reported(result: Any, wanted: bool | None) -> None:
     """Keeps the times for `fairlead report`; the page itself where it is wanted."""
     from fairlead.report.record import keep_times
 
-    keep_times(result)
+    try:
+        keep_times(result)
+    except WriteError as problem:  # a name that is too long by its ending: the model itself is there
+        tell(f"fairlead: no times: {problem}")
     if wanted:
         path = result.report(page_beside(result.path))
-        print(f"fairlead: report: {path}", file=sys.stderr)
+        tell(f"fairlead: report: {path}")

@@ -97,6 +97,8 @@ def keep_times(result: Any) -> str:
 
 def fresh_times(path: str) -> dict[str, Any]:
     """The times kept beside a file; {} where there are none, or where they are of a file that was replaced."""
+    if not os.path.isfile(times_path(path)):  # a pipe would be waited for
+        return {}
     try:
         with open(times_path(path), encoding="utf-8") as file:
             times = json.load(file)

@@ -10,6 +10,7 @@ import numpy as np
 
 from fairlead._core import InvalidInput
 from fairlead.base.element_types import ORT_TYPES
+from fairlead.base.memory import lacks_memory
 from fairlead.runtime.values import ort_value, runtime
 
 
@@ -56,7 +57,7 @@ class Part:
         except Exception as error:
             shapes = ", ".join(f"{name} {list(v.shape())}" for name, v in list(feeds.items())[:6])
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
-            if "Failed to allocate memory" in str(error):
+            if lacks_memory(error):
                 raise InvalidInput(
                     f"[generate] Expected memory for {os.path.basename(self.path)} with {shapes}, but there is not "
                     "enough. Shorten the prompt, or the batch."

@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from fairlead._core import InvalidInput
+from fairlead.base.panics import panics_raised
 from fairlead.runtime.chat_template import render
 from fairlead.runtime.generator import Generator
+from fairlead.runtime.tokenizer_limits import refuse_growth
 
 
 class TextGenerator:
@@ -50,10 +52,20 @@ class TextGenerator:
 
     def encoded(self, text: str, special: bool) -> list[int]:
         try:
-            return list(self.tokenizer.encode(text, add_special_tokens=special).ids)
+            with panics_raised():
+                return list(self.tokenizer.encode(text, add_special_tokens=special).ids)
         except Exception as error:  # the library raises plain Exception
             raise InvalidInput(
                 f"[generate] Expected a tokenizer that takes this prompt in '{self.folder}', but it raised: {error}."
+            ) from error
+
+    def decoded(self, tokens: list[int]) -> str:
+        try:
+            with panics_raised():
+                return str(self.tokenizer.decode(tokens))
+        except Exception as error:  # as above
+            raise InvalidInput(
+                f"[generate] Expected tokens of the tokenizer in '{self.folder}', got others: {error}."
             ) from error
 
     def conversation(self, prompt: str, system: str | None) -> str:
@@ -75,7 +87,8 @@ class TextGenerator:
         decoder = DecodeStream(skip_special_tokens=True)
         for step in self.generator.stream([self.tokens(prompt, chat, system)], **settings):
             try:
-                piece = decoder.step(self.tokenizer, int(step[0]))
+                with panics_raised():
+                    piece = decoder.step(self.tokenizer, int(step[0]))
             except Exception as error:  # as above; a token beyond 32 bits too
                 raise InvalidInput(
                     f"[generate] Expected tokens of the tokenizer in '{self.folder}', got {int(step[0])}: {error}."
@@ -117,7 +130,10 @@ def load_tokenizer(folder: str) -> Any:
             "Install it with pip install tokenizers."
         ) from None
     try:
-        return Tokenizer.from_file(path)
+        with panics_raised():
+            found = Tokenizer.from_file(path)
+        refuse_growth(found)
+        return found
     except Exception as error:  # the library raises plain Exception
         raise InvalidInput(f"[generate] Expected a tokenizer in '{path}', got {error}.") from error
 

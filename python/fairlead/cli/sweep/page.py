@@ -57,7 +57,7 @@ def one_row(row: dict[str, Any], folder: str) -> str:
     worst, size = row.get("worst_difference"), row.get("bytes")
     cells = [
         f"<td>{model}<br><small>{shown(row['source'])}</small></td>",
-        f'<td><span class="{"ok" if good else "bad"}">{row["status"]}</span>{error}</td>',
+        f'<td><span class="{"ok" if good else "bad"}">{shown(row["status"])}</span>{error}</td>',
         f"<td>{shown(row.get('task') or row.get('task_asked') or '')}</td>",
         number("" if worst is None else f"{worst:.1e}"),
         number("" if size is None else size_text(size)),
@@ -69,4 +69,4 @@ def one_row(row: dict[str, Any], folder: str) -> str:
 
 
 def number(text: Any) -> str:
-    return f'<td class="number">{text}</td>'
+    return f'<td class="number">{shown(text)}</td>'

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairlead._core import InvalidInput, WriteError
+from fairlead.base.json_form import among, problem, whole
 
 RESULTS, PAGE = "results.jsonl", "index.html"
 EXIT = {1: "failed", 2: "refused"}  # of fairlead export; a signal is a crash
@@ -57,6 +58,8 @@ LONGEST = 4096  # of a line: no path is longer
 def read_list(path: str) -> list[Job]:
     """The jobs of a list; `-` stands for a column that is left open."""
     try:
+        if not os.path.isfile(path):  # a pipe would be waited for, and a device has no end
+            raise OSError("it is no file")
         with open(path, encoding="utf-8") as file:
             lines = file.read().splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -98,6 +101,26 @@ def folder_name(source: str, task: str | None, dtype: str | None, taken: set[str
     return name
 
 
+def text_or_none(value: Any) -> str:
+    return "" if value is None or isinstance(value, str) else "a text"
+
+
+def real(value: Any) -> str:
+    return "" if value is None or (isinstance(value, (int, float)) and not isinstance(value, bool)) else "a number"
+
+
+def plain_name(value: Any) -> str:
+    return "" if isinstance(value, str) and re.fullmatch(r"[\w.-]+", value) else "the name of a folder"
+
+
+COUNT = whole(0, 1 << 62)
+ROW = {
+    "source": str, "name": plain_name, "status": among("ok", "timeout", "crashed", *EXIT.values()), "seconds": real,
+    "error": str, "task_asked?": text_or_none, "dtype_asked?": text_or_none, "bytes?": COUNT, "nodes?": COUNT,
+    "worst_difference?": real, "export_seconds?": real,
+}  # fmt: skip
+
+
 class Results:
     """OUT/results.jsonl: one line per model that is done. A line that was cut off is taken away."""
 
@@ -112,9 +135,9 @@ class Results:
                 for line in file:
                     try:
                         row = json.loads(line) if line.endswith(b"\n") else None
-                    except ValueError:
+                    except (ValueError, RecursionError):
                         row = None
-                    if not isinstance(row, dict) or "source" not in row:
+                    if row is None or problem(row, ROW):
                         break
                     self.rows.append(row)
                     whole += len(line)
@@ -143,7 +166,8 @@ def run_job(
     with tempfile.TemporaryFile("w+") as answer:
         child = subprocess.Popen(
             job.words(out), stdout=answer, stderr=subprocess.PIPE, text=True, start_new_session=True,
-            env=os.environ | {"NO_COLOR": "1", "PYTHONSAFEPATH": "1"}, cwd=folder, stdin=subprocess.DEVNULL,
+            env=os.environ | {"NO_COLOR": "1", "PYTHONSAFEPATH": "1", "FAIRLEAD_FAULTS": "1"}, cwd=folder,
+            stdin=subprocess.DEVNULL,
         )  # fmt: skip
         late = threading.Event()
         running(child, True)
