@@ -7,6 +7,7 @@
 // folder names is then nobody's.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>

@@ -12,15 +12,21 @@
 namespace fairlead::onnx {
 
 enum class Fault : std::uint8_t {
+  kClipLosesNan,
   kDftLosesDigits,
+  kDoubleNormFused,
   kEinsumOfNothing,
+  kFmodThroughDouble,
   kHalfRecurrence,
   kIntegersThroughDouble,
   kMatrixOfNothing,
   kMovedMatrixOfNothing,
+  kNoDeformConv,
   kPadIntoMaxPool,
   kRangeAsSlice,
   kRecurrenceOfNothing,
+  kScanMovesNothing,
+  kScanOfNothing,
   kWideComparisons,
   kCount,
 };

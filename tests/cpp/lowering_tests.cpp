@@ -139,10 +139,18 @@ TEST_CASE("what a runtime does wrong is avoided there, and nowhere else") {
     std::string text;
   };
   const Row rows[] = {
+      {onnx::Fault::kClipLosesNan, "Clip", "Max",
+       "input %0 \"x\": float32[5]\n%1: float32[5] = aten.clamp.default(%0, 0.5, None)\n"
+       "output \"y\" = %1\n"},
       {onnx::Fault::kEinsumOfNothing, "Einsum", "MatMul",
        "symbol n: size = %0[0]\ninput %0 \"x\": float32[n, 3]\ninput %1 \"y\": float32[3, n]\n"
        "%2: float32[n, n] = aten.einsum.default(\"ij,jk->ik\", [%0, %1], None)\noutput \"z\" = "
        "%2\n"},
+      {onnx::Fault::kFmodThroughDouble, "Mod", "Mul",
+       "input %0 \"x\": int64[5]\n%1: int64[5] = aten.fmod.Scalar(%0, 3)\noutput \"y\" = %1\n"},
+      {onnx::Fault::kIntegersThroughDouble, "ReduceProd", "Mul",
+       "input %0 \"x\": int64[5, 3]\n%1: int64[5] = aten.prod.dim_int(%0, 1, False, None)\n"
+       "output \"y\" = %1\n"},
       {onnx::Fault::kIntegersThroughDouble, "ReduceSum", "Add",
        "input %0 \"x\": int64[5, 3]\n%1: int64[5] = aten.sum.dim_IntList(%0, [1], False, None)\n"
        "output \"y\" = %1\n"},

@@ -2,9 +2,11 @@
 
 import math
 
+import onnx
 import pytest
 import torch
 from test_unseen_sizes import assert_same, exported
+from wrapped import Wrap
 
 import fairlead
 
@@ -151,3 +153,23 @@ def test_convolutions_whose_samples_move(use_mask, tmp_path):
     model, run = exported(fn, inputs(2), tmp_path / "m.onnx", dynamic_shapes=(batch, batch, batch))
     given = inputs(3)
     assert_same(run(*given), model(*given))
+
+
+@pytest.mark.parametrize("use_mask", [True, False])
+def test_another_runtime_gets_the_operator_of_the_standard(use_mask, tmp_path):
+    from onnx.reference import ReferenceEvaluator
+
+    weight, bias = torch.randn(4, 1, 2, 1), torch.arange(4.0)
+
+    def fn(x, offset, mask):
+        kept = mask if use_mask else mask.new_zeros(0)
+        moved = torch.ops.torchvision.deform_conv2d(x, weight, offset, kept, bias, 2, 1, 1, 0, 1, 1, 2, 2, use_mask)
+        return moved * mask.sum()
+
+    inputs = torch.randn(2, 2, 4, 3), torch.randn(2, 8, 3, 3) * 0.3, torch.rand(2, 4, 3, 3)
+    fairlead.export(Wrap(fn), inputs, tmp_path / "m.onnx", runtime="portable", verify=False, dynamic_shapes={})
+    model = onnx.load(tmp_path / "m.onnx")
+    assert "DeformConv" in {node.op_type for node in model.graph.node}
+    names = [each.name for each in model.graph.input]
+    (got,) = ReferenceEvaluator(model).run(None, {n: t.numpy() for n, t in zip(names, inputs, strict=True)})
+    torch.testing.assert_close(torch.from_numpy(got), fn(*inputs), rtol=1e-4, atol=1e-4)

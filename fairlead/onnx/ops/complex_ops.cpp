@@ -216,6 +216,10 @@ void lower_to(Lowering& b) {
 template <std::size_t kValue>
 void lower_full(Lowering& b) {
   const Dtype d = real_dtype(b);
+  if (kValue > 0 && b.is_complex_arg(kValue)) {
+    const Complex x = parts(b, kValue);
+    return b.result_parts(0, b.expand(x.re, {}, b.out_shape()), b.expand(x.im, {}, b.out_shape()));
+  }
   const Val number = kValue == 0 ? b.scalar(1, d) : b.in(kValue, d);
   b.result_parts(0, b.expand(number, {}, b.out_shape()),
                  b.expand(b.scalar(0, d), {}, b.out_shape()));
@@ -236,6 +240,8 @@ constexpr OpRow kForms[] = {
     {"aten.einsum.default", lower_einsum, "", ""},
     {"aten.eq.Tensor", lower_eq<true>, "", ""},
     {"aten.exp.default", lower_exp, "", ""},
+    {"aten.fill.Scalar", lower_full<1>, "", ""},
+    {"aten.fill.Tensor", lower_full<1>, "", ""},
     {"aten.full.default", lower_full<1>, "", ""},
     {"aten.full_like.default", lower_full<1>, "", ""},
     {"aten.log.default", lower_log, "", ""},
@@ -290,6 +296,8 @@ void lower_complex(Lowering& b, LowerFn plain) {
   for (const OpRow& row : kRows) {
     if (row.aten == op) return row.lower(b);
   }
+  // What bodies take and give are the parts joined along a last dimension, as of inputs and outputs.
+  if (!b.node().bodies.empty()) return plain(b);
   // Operators that move numbers or add them up do it to the parts one after the other.
   if (!b.node().op.has(Trait::kByParts)) b.unsupported("no form for complex numbers");
   for (std::size_t k = 0; k < b.node().args.size(); ++k) {

@@ -83,7 +83,10 @@ void lower_over(Lowering& b, const Inputs& states, const Inputs& scanned) {
   for (std::size_t k = 0; k < states.size(); ++k) inputs[k] = b.cast(states[k], dtypes.at(k));
   inputs.insert(inputs.end(), scanned.begin(), scanned.end());
   for (std::size_t k = 0; k < inputs.size(); ++k) {
-    parameters.push_back({"", b.dtype_of(inputs[k]), b.graph().values[step.inputs.at(k)].shape});
+    const Value& value = b.graph().values[step.inputs.at(k)];
+    Shape shape = value.shape;
+    if (is_complex(value.dtype)) shape.push_back(b.expr(2));
+    parameters.push_back({"", b.dtype_of(inputs[k]), std::move(shape)});
   }
   const auto body = b.body(std::move(parameters), [&](const Inputs& in) {
     return cast_all(b, b.inline_body(step, in), dtypes);

@@ -46,12 +46,8 @@ Running running(Lowering& b, Val x, std::int64_t axis, double rest) {
 void lower_cumprod(Lowering& b) {
   const Dtype d = b.out_dtype();
   if (b.rank(0) == 0) return b.result(b.in(0));
-  if (is_integer(d)) {
-    return b.result(products(b, b.in(0, d), b.shape(0), b.axis(1)).running);
-  }
-  const Dtype work = dtype_size(d) < 4 ? Dtype::kFloat32 : d;
-  const Running r = running(b, b.cast(b.in(0, d), work), b.axis(1), 1);
-  b.result(b.transpose(b.reduce("ReduceProd", r.rows, {b.rank(0)}, false), inverse(r.perm)));
+  const Dtype work = is_float(d) && dtype_size(d) < 4 ? Dtype::kFloat32 : d;
+  b.result(products(b, b.cast(b.in(0, d), work), b.shape(0), b.axis(1)).running);
 }
 
 // aten::logcumsumexp(Tensor self, int dim) -> Tensor
@@ -286,7 +282,7 @@ constexpr OpRow kRows[] = {
     {"aten.bucketize.Tensor", lower_bucketize, "GreaterOrEqual, ReduceSum", kProduct},
     {"aten.cummax.default", lower_cumulative<true>, "Where, ReduceMax", kSquare},
     {"aten.cummin.default", lower_cumulative<false>, "Where, ReduceMin", kSquare},
-    {"aten.cumprod.default", lower_cumprod, "Where, ReduceProd; Scan of integers", kSquare},
+    {"aten.cumprod.default", lower_cumprod, "Scan", ""},
     {"aten.cumsum.default", lower_cumsum, "CumSum", ""},
     {"aten.histc.default", lower_histc, "ScatterElements", ""},
     {"aten.isin.Scalar_Tensor", lower_isin, "Equal, ReduceSum", kProduct},

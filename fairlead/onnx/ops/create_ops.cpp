@@ -74,6 +74,16 @@ Num linspace(Lowering& b) {
 
 void lower_linspace(Lowering& b) { b.result(linspace(b)); }
 
+// aten::fft_fftfreq(int n, float d=1.0, ...) -> Tensor; fft_rfftfreq has no negative half
+template <bool kHalf>
+void lower_fftfreq(Lowering& b) {
+  const Dtype d = Dtype::kFloat64;
+  const Num k = {&b, b.cast(range(b, b.out_shape()[0]), d)};
+  const Num n = {&b, b.size_scalar(b.integer(0), d)};
+  const Num turns = kHalf ? k : where(k * 2.0 < n, k, k - n);
+  b.result(turns / (n * b.number(1, 1)));
+}
+
 // aten::logspace(Scalar start, Scalar end, int steps, float base=10., ...) -> Tensor
 void lower_logspace(Lowering& b) {
   const Num x = linspace(b);
@@ -124,6 +134,8 @@ constexpr OpRow kRows[] = {
      "uninitialised memory becomes zeros"},
     {"aten.eye.default", lower_eye, "Expand, EyeLike", ""},
     {"aten.eye.m", lower_eye, "Expand, EyeLike", ""},
+    {"aten.fft_fftfreq.default", lower_fftfreq<false>, "Range, Where, Div in float64", ""},
+    {"aten.fft_rfftfreq.default", lower_fftfreq<true>, "Range, Div in float64", ""},
     {"aten.fill.Scalar", lower_full<1>, "Expand", ""},
     {"aten.fill.Tensor", lower_full<1>, "Expand", ""},
     {"aten.full.default", lower_full<1>, "Expand", ""},

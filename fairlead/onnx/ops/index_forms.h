@@ -1,6 +1,7 @@
 // What reading, writing and ordering by index share.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -13,12 +14,13 @@ namespace fairlead::onnx {
 // start, start + step, ... : n of them, int64 [n].
 [[nodiscard]] Val range(Lowering& b, Expr start, Expr n, Expr step);
 
-// A size to divide by: integers divided by 0 end the process of ONNX Runtime.
+// A size to divide by: what integers divided by 0 are the standard leaves open, and a process may
+// end by it.
 [[nodiscard]] inline Expr at_least_one(Lowering& b, Expr size) {
   return b.pool().max(size, b.expr(1));
 }
 
-// Where, also for types that ONNX Runtime has no Where for.
+// Where, also for types that a runtime has no Where for.
 [[nodiscard]] Val choose(Lowering& b, Val condition, Val yes, Val no);
 
 // v in a type that comparisons, TopK and reductions take: bools and 16-bit integers become int32,
@@ -35,7 +37,7 @@ namespace fairlead::onnx {
 // Any element true along the axes, of a bool tensor.
 [[nodiscard]] Val any_true(Lowering& b, Val v, Ints axes, bool keepdim);
 
-// ScatterND and ScatterElements, in a type for which ONNX Runtime has the reduction.
+// ScatterND and ScatterElements, in a type for which the runtime has the reduction.
 [[nodiscard]] Val scatter_nd(Lowering& b, Val data, Val indices, Val updates,
                              std::string_view reduction = "none");
 [[nodiscard]] Val scatter_elements(Lowering& b, Val data, Val indices, Val updates,

@@ -1,5 +1,6 @@
 // Layouts: diagonals, triangles, windows, strides, turns and rolls.
 #include <algorithm>
+#include <optional>
 
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/index_forms.h"
@@ -187,6 +188,30 @@ struct Memory {
   Ints order;  // the dimensions in memory order
 };
 
+// The dimensions in the order of memory, from the tensor's own strides; none where it has gaps or
+// overlaps. From the innermost out: the dimension whose stride is the product of those within it.
+std::optional<Ints> order_in_memory(Lowering& b, const Shape& held) {
+  const Shape& shape = b.shape(0);
+  Ints order;
+  std::vector<bool> placed(shape.size(), false);
+  Expr within = b.expr(1);
+  for (std::size_t k = 0; k < shape.size(); ++k) {
+    std::size_t found = shape.size();
+    for (std::size_t at = shape.size(); at-- > 0;) {
+      if (placed[at]) continue;
+      if (held[at] == within || is_const(shape[at], 1)) {
+        found = at;
+        if (is_const(shape[at], 1)) break;
+      }
+    }
+    if (found == shape.size()) return std::nullopt;
+    placed[found] = true;
+    order.insert(order.begin(), static_cast<std::int64_t>(found));
+    within = b.pool().mul(within, shape[found]);
+  }
+  return order;
+}
+
 Memory memory_of(Lowering& b, std::size_t sizes, std::size_t strides, std::size_t offset,
                  std::size_t own) {
   const Shape& shape = b.shape(0);
@@ -198,23 +223,9 @@ Memory memory_of(Lowering& b, std::size_t sizes, std::size_t strides, std::size_
   } else {
     if (held.size() != shape.size() + 1) b.unsupported("strides of another rank");
     first = b.has(offset) ? b.pool().sub(first, held.back()) : b.expr(0);
-    // From the innermost out: the dimension whose stride is the product of those within it.
-    std::vector<bool> placed(shape.size(), false);
-    Expr within = b.expr(1);
-    for (std::size_t k = 0; k < shape.size(); ++k) {
-      std::size_t found = shape.size();
-      for (std::size_t at = shape.size(); at-- > 0;) {
-        if (placed[at]) continue;
-        if (held[at] == within || is_const(shape[at], 1)) {
-          found = at;
-          if (is_const(shape[at], 1)) break;
-        }
-      }
-      if (found == shape.size()) b.unsupported("a tensor whose memory has gaps or overlaps");
-      placed[found] = true;
-      m.order.insert(m.order.begin(), static_cast<std::int64_t>(found));
-      within = b.pool().mul(within, shape[found]);
-    }
+    const std::optional<Ints> order = order_in_memory(b, held);
+    if (!order) b.unsupported("a tensor whose memory has gaps or overlaps");
+    m.order = *order;
   }
   m.flat = b.op("Reshape", {b.transpose(b.in(0), m.order), b.ints({-1})});
   const Shape size = b.integers(sizes), stride = b.integers(strides);
@@ -245,9 +256,51 @@ bool is_own_layout(Lowering& b) {
   return true;
 }
 
+// How often a stride is another one; 0 where it is no whole multiple for all sizes.
+std::int64_t times(Lowering& b, Expr stride, Expr own) {
+  if (stride == own) return 1;
+  const bool numbers = stride->kind == ExprKind::kConst && own->kind == ExprKind::kConst;
+  if (numbers)
+    return own->value > 0 && stride->value % own->value == 0 ? stride->value / own->value : 0;
+  if (stride->kind != ExprKind::kMul) return 0;
+  return b.pool().mul(own, b.expr(stride->value)) == stride ? stride->value : 0;
+}
+
+// A tensor with gaps (a channel of several), read along its own dimensions: frames of a signal, as
+// torch.stft makes them. What would read beyond a dimension, and so from a gap, stops in Gather.
+std::optional<Val> along_axes(Lowering& b) {
+  const Shape& shape = b.shape(0);
+  if (!b.has(4)) return std::nullopt;
+  const Shape held = b.integers(4), size = b.integers(1), stride = b.integers(2);
+  if (held.size() != shape.size() + 1 || order_in_memory(b, held)) return std::nullopt;
+  if (b.has(3) && b.integer(3) != held.back()) return std::nullopt;
+  std::vector<std::pair<std::size_t, std::int64_t>> axes;  // by dimension of the result, with steps
+  for (const Expr own : stride) {
+    std::size_t at = axes.empty() ? 0 : axes.back().first;
+    while (at < shape.size() && (is_const(shape[at], 1) || times(b, own, held[at]) == 0)) ++at;
+    if (at == shape.size()) return std::nullopt;
+    axes.emplace_back(at, times(b, own, held[at]));
+  }
+  Val v = b.in(0);
+  for (std::size_t axis = shape.size(); axis-- > 0;) {
+    Val places = b.size_scalar(b.expr(0));
+    bool first = true;
+    for (std::size_t k = 0; k < axes.size(); ++k) {
+      if (axes[k].first != axis) continue;
+      const Val steps = range(b, b.expr(0), size[k], b.expr(1));
+      const Val here = b.op("Mul", {steps, b.dim(b.expr(axes[k].second))});
+      places = first ? here : b.op("Add", {b.unsqueeze(places, {-1}), here});
+      first = false;
+    }
+    v = b.op("Gather", {v, places}, {attr("axis", static_cast<std::int64_t>(axis))});
+  }
+  return v;
+}
+
 // aten::as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None)
 void lower_as_strided(Lowering& b) {
   if (is_own_layout(b)) return b.result(b.in(0));
+  if (const std::optional<Val> read = along_axes(b)) return b.result(*read);
   const Memory m = memory_of(b, 1, 2, 3, 4);
   b.result(b.op("Gather", {m.flat, m.places}, {attr("axis", 0)}));
 }
@@ -321,10 +374,11 @@ void lower_roll(Lowering& b) {
 }
 
 constexpr std::string_view kDense = "the tensor's memory has no gaps or overlaps";
+constexpr std::string_view kOwn = "what is read is the tensor's own, not what lies in gaps of it";
 
 constexpr OpRow kRows[] = {
-    {"aten.as_strided.default", lower_as_strided, "Gather", kDense},
-    {"aten.as_strided_copy.default", lower_as_strided, "Gather", kDense},
+    {"aten.as_strided.default", lower_as_strided, "Gather", kOwn},
+    {"aten.as_strided_copy.default", lower_as_strided, "Gather", kOwn},
     {"aten.as_strided_scatter.default", lower_as_strided_scatter, "ScatterND", kDense},
     {"aten.block_diag.default", lower_block_diag, "Concat", ""},
     {"aten.diag_embed.default", lower_diag_embed, "ScatterND", ""},

@@ -44,16 +44,20 @@ bool is_nonzero(Lowering& b, std::size_t i) {
          (a.kind == ArgKind::kFloat && a.expr == nullptr && a.number != 0);
 }
 
-// The divisor, where integers are divided: PyTorch refuses 0, which ends the process of ONNX
-// Runtime.
+// The divisor, where integers are divided: PyTorch refuses 0, and what else becomes of it the
+// standard leaves open.
 Num divisor(Lowering& b) {
   const Num y = arg(b, 1);
   return is_float(y.dtype()) || is_nonzero(b, 1) ? y : where(y == 0.0, 1, y);
 }
 
-// What is left of x after y was taken from it q times, q rounded towards zero. ONNX Runtime's own
-// fmod of integers goes through double.
+// What is left of x after y was taken from it q times, q rounded towards zero.
 Num left_over(Num x, Num y, Num q) { return x - q * y; }
+
+// Whether their signs differ, neither being zero. Their product may be too small to have a sign.
+Num apart(Num m, Num y) {
+  return node("And", node("Xor", m < 0.0, y < 0.0), node("Not", m == 0.0));
+}
 
 // Rounded down. ONNX divides integers towards zero, and its Mod has the divisor's sign: x - x mod y
 // is a multiple of y, but may not fit, so that narrow integers compute in a wider type and int64
@@ -73,7 +77,7 @@ Val floor_divide(Lowering& b) {
     return (x - node("Mod", x, y)) / y;
   }
   const Num m = fmod(x, y);
-  const Num q = node("Round", (x - m) / y) - cast(m * y < 0.0, x.dtype());
+  const Num q = node("Round", (x - m) / y) - cast(apart(m, y), x.dtype());
   return is_nonzero(b, 1) ? q : where(y == 0.0, x / y, q);
 }
 
@@ -92,16 +96,18 @@ void lower_remainder(Lowering& b) {
   const Num x = arg(b), y = divisor(b);
   if (!is_float(x.dtype())) return b.result(node("Mod", x, y));
   const Num m = fmod(x, y);
-  b.result(m + where(m * y < 0.0, y, 0));
+  b.result(m + where(apart(m, y), y, 0));
 }
 
 // aten::fmod.Tensor(Tensor self, Tensor other) -> Tensor: the sign of the dividend
 void lower_fmod(Lowering& b) {
   const Num x = arg(b), y = divisor(b);
-  b.result(is_float(x.dtype()) ? fmod(x, y) : left_over(x, y, x / y));
+  const bool own = is_float(x.dtype()) || !b.avoids(Fault::kFmodThroughDouble);
+  b.result(own ? fmod(x, y) : left_over(x, y, x / y));
 }
 
-// x^n by squaring: exact for integers, where ONNX Runtime's Pow goes through double.
+// x^n by squaring: exact for integers, of whose powers the standard does not say how they are
+// rounded.
 Num whole_power(Num x, std::int64_t n) {
   Num square = x, y = x;
   bool started = false;
@@ -209,10 +215,12 @@ void lower_clamp(Lowering& b) {
   };
   Val x = b.in(0, d);
   const Val low = bound(kLow), high = bound(kHigh);
-  // A Clip with one bound loses NaN in ONNX Runtime.
-  const bool known = d != Dtype::kInt64 || !b.avoids(Fault::kWideComparisons);
-  if (low.present() && high.present() && plain(kLow) && plain(kHigh) && known) {
-    return b.result(b.op("Clip", {x, low, high}));
+  const bool one = low.present() != high.present();
+  const bool wrong = (d == Dtype::kInt64 && b.avoids(Fault::kWideComparisons)) ||
+                     (one && b.avoids(Fault::kClipLosesNan));
+  const bool numbers = (!low.present() || plain(kLow)) && (!high.present() || plain(kHigh));
+  if ((low.present() || high.present()) && numbers && !wrong) {
+    return b.result(high.present() ? b.op("Clip", {x, low, high}) : b.op("Clip", {x, low}));
   }
   if (low.present()) x = larger(b, true, x, low);
   if (high.present()) x = larger(b, false, x, high);

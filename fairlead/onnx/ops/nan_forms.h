@@ -1,7 +1,8 @@
 // Extremes and orders in which NaN counts as PyTorch counts it: above every number, and the answer
-// wherever there is one. ONNX Runtime's ReduceMax, ArgMax and TopK pass over it.
+// wherever there is one. The standard does not say how ReduceMax, ArgMax and TopK take it.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "fairlead/onnx/lowering.h"

@@ -52,7 +52,12 @@ void lower_layer_norm(Lowering& b) {
   const Shape dims = b.integers(1);
   const Dtype d = b.out_dtype();
   const double eps = b.number(4, 1e-5);
-  if (b.result_used(1) || b.result_used(2)) {
+  const bool nothing = std::any_of(dims.begin(), dims.end(), [](Expr e) {
+    return e->kind == ExprKind::kConst && e->value == 0;
+  });
+  const bool alone = !b.result_used(1) && !b.result_used(2);
+  if (nothing && alone) return b.result(b.in(0, d));  // which ONNX Runtime's kernel refuses
+  if (!alone) {
     const Normal n = normalize(b, b.in(0, work_dtype(d)), last_axes(b.rank(0), dims.size()), eps);
     const Dtype w = work_dtype(d);
     b.result(0, affine(b, n.y, b.in(2, w), b.in(3, w)));
@@ -95,10 +100,9 @@ void lower_rms_norm(Lowering& b) {
                          {attr("axis", -static_cast<std::int64_t>(dims.size())),
                           attr("epsilon", static_cast<float>(eps))}));
   }
-  // Pow, ReduceMean, Add, Sqrt, Div, Mul: the spelling that ONNX Runtime fuses into one kernel. Of
-  // float64 it must not: it would take 1e-5 for whatever epsilon there is.
-  const Val squares =
-      d == Dtype::kFloat64 ? b.op("Mul", {x, x}) : b.op("Pow", {x, b.scalar(2.0, d)});
+  // Pow, ReduceMean, Add, Sqrt, Div, Mul: the spelling that runtimes fuse into one kernel.
+  const bool apart = d == Dtype::kFloat64 && b.avoids(Fault::kDoubleNormFused);
+  const Val squares = apart ? b.op("Mul", {x, x}) : b.op("Pow", {x, b.scalar(2.0, d)});
   const Val mean = b.reduce("ReduceMean", squares, axes, true);
   const Val scale = b.op("Sqrt", {b.op("Add", {mean, b.scalar(eps, d)})});
   const Val y = b.op("Div", {x, scale});

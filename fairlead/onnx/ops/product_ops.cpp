@@ -183,7 +183,8 @@ Val arranged(Lowering& b, Val v, const Labels& own, const std::map<char, Expr>& 
 }
 
 // Two operands as MatMul, for a runtime that has no Einsum of nothing. No value where the equation
-// has another form, or nothing can be empty.
+// has another form, or nothing can be empty: not even an input, which the contract does not have
+// empty (may_be_empty), because the whole process would end by it.
 std::optional<Val> as_matmul(Lowering& b, const std::string& equation, const Inputs& inputs) {
   if (!b.avoids(Fault::kEinsumOfNothing)) return std::nullopt;
   const std::size_t comma = equation.find(','), arrow = equation.find("->");
@@ -201,17 +202,16 @@ std::optional<Val> as_matmul(Lowering& b, const std::string& equation, const Inp
     }
   }
   std::map<char, Expr> sizes;
-  bool may_be_empty = false;
+  bool ends = false;
   for (std::size_t k = 0; k < 2; ++k) {
     const Shape& shape = b.graph().values[b.node().args[1].items[k].value].shape;
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
       const auto [it, fresh] = sizes.emplace(parts[k][axis], shape[axis]);
       if (!fresh && it->second != shape[axis]) return std::nullopt;  // broadcast, maybe
-      may_be_empty =
-          may_be_empty || !b.pool().never_below_zero(b.pool().sub(shape[axis], b.expr(1)));
+      ends = ends || !b.pool().never_below_zero(b.pool().sub(shape[axis], b.expr(1)));
     }
   }
-  if (!may_be_empty) return std::nullopt;
+  if (!ends) return std::nullopt;
   const auto has = [&](int k, char c) { return parts[k].find(c) != std::string::npos; };
   Labels batch, left, right, summed;
   for (const auto& [c, size] : sizes) {
@@ -221,7 +221,7 @@ std::optional<Val> as_matmul(Lowering& b, const std::string& equation, const Inp
   }
   const Val multiplied =
       product(b, arranged(b, inputs[0], parts[0], sizes, batch, left, summed),
-              arranged(b, inputs[1], parts[1], sizes, batch, summed, right), may_be_empty);
+              arranged(b, inputs[1], parts[1], sizes, batch, summed, right), ends);
   const Labels order = batch + left + right;
   Shape from, to;
   Expr rows = b.expr(1), columns = b.expr(1);

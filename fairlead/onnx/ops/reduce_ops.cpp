@@ -76,7 +76,7 @@ void lower_extreme(Lowering& b) {
   b.result(found_extreme(b, kLargest, axes_or_all(b, kDim), b.flag(kKeep)));
 }
 
-// The mean of nothing is NaN; ONNX Runtime gives 0.
+// The mean of nothing is NaN, which the standard leaves open.
 template <int kDim, std::size_t kKeep>
 void lower_mean(Lowering& b) {
   const Axes axes = axes_or_all(b, kDim);
@@ -94,7 +94,7 @@ template <int kDim, std::size_t kKeep>
 void lower_prod(Lowering& b) {
   const Axes axes = axes_or_all(b, kDim);
   const Val x = b.in(0, b.out_dtype());
-  if (!is_integer(b.out_dtype()) || b.rank(0) == 0) {
+  if (!is_integer(b.out_dtype()) || b.rank(0) == 0 || !b.avoids(Fault::kIntegersThroughDouble)) {
     return b.result(reduced(b, "ReduceProd", x, axes, b.flag(kKeep)));
   }
   const Val few = one_by_one(b, "Mul", x, axes, b.flag(kKeep));

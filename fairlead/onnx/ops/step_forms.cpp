@@ -2,6 +2,9 @@
 #include "fairlead/onnx/ops/step_forms.h"
 
 #include <algorithm>
+#include <numeric>
+
+#include "fairlead/onnx/ops/index_forms.h"
 
 namespace fairlead::onnx {
 
@@ -20,12 +23,22 @@ bool may_be_zero(Lowering& b, Expr e) {
 }
 
 Products products(Lowering& b, Val x, const Shape& shape, std::int64_t axis) {
+  if (axis != 0 && b.avoids(Fault::kScanMovesNothing)) {
+    Ints perm(shape.size());
+    std::iota(perm.begin(), perm.end(), std::int64_t{0});
+    std::rotate(perm.begin(), perm.begin() + axis, perm.begin() + axis + 1);
+    Shape moved;
+    for (const std::int64_t k : perm) moved.push_back(shape[static_cast<std::size_t>(k)]);
+    const Products found = products(b, b.transpose(x, perm), moved, 0);
+    return {found.whole, b.transpose(found.running, inverse(perm))};
+  }
   const Dtype d = b.dtype_of(x);
   Shape rest = shape;
   rest.erase(rest.begin() + axis);
   const Val ones = b.expand(b.scalar(1, d), {}, rest);
-  // ONNX Runtime's Scan takes no steps of none: there is one more.
-  const bool more = may_be_zero(b, shape[static_cast<std::size_t>(axis)]);
+  // Where there may be no step, there is one more.
+  const bool more =
+      b.avoids(Fault::kScanOfNothing) && may_be_zero(b, shape[static_cast<std::size_t>(axis)]);
   if (more) x = b.concat({b.unsqueeze(ones, {axis}), x}, axis);
   const std::vector<TensorInfo> parameters(2, {"", d, std::nullopt});
   const auto body = b.body(parameters, [&](const Inputs& in) -> Inputs {

@@ -1,6 +1,7 @@
-// Integers combined step by step along an axis, which is exact: ONNX Runtime's ReduceProd rounds
-// them to double.
+// Numbers combined step by step along an axis, which is exact of integers.
 #pragma once
+
+#include <cstdint>
 
 #include "fairlead/onnx/lowering.h"
 
@@ -15,7 +16,7 @@ struct Products {
   Val running;  // of the elements up to each
 };
 
-// x is an integer tensor of this shape.
+// x has this shape.
 [[nodiscard]] Products products(Lowering& b, Val x, const Shape& shape, std::int64_t axis);
 
 }  // namespace fairlead::onnx

@@ -44,14 +44,27 @@ Num sample_grid(Lowering& b, std::int64_t kernel, Expr out, std::int64_t stride,
   return {&b, b.cast(b.op("Add", {b.unsqueeze(taps, {1}), starts}), d)};
 }
 
+// The operator of the standard, whose arguments are those of torchvision.
+void deform_conv_node(Lowering& b, Dtype d) {
+  const auto pair = [&](std::size_t i) { return Ints{b.constant_int(i), b.constant_int(i + 1)}; };
+  const Ints pads = pair(7);
+  Inputs inputs = {b.in(0, d), b.in(1, d), b.in(2, d), b.in(4, d)};
+  if (b.flag(13)) inputs.push_back(b.in(3, d));
+  b.result(b.op("DeformConv", inputs,
+                {attr("strides", pair(5)), attr("pads", Ints{pads[0], pads[1], pads[0], pads[1]}),
+                 attr("dilations", pair(9)), attr("group", b.constant_int(11)),
+                 attr("offset_group", b.constant_int(12))}));
+}
+
 // torchvision::deform_conv2d(Tensor input, Tensor weight, Tensor offset, Tensor mask, Tensor bias,
 //   SymInt stride_h, SymInt stride_w, SymInt pad_h, SymInt pad_w, SymInt dilation_h,
 //   SymInt dilation_w, SymInt groups, SymInt offset_groups, bool use_mask) -> Tensor
 //
-// ONNX Runtime has DeformConv for few providers: GridSample takes every sample of the kernel, and
-// the convolution is a product with what it found.
+// Without DeformConv, GridSample takes every sample of the kernel, and the convolution is a product
+// with what it found.
 void lower_deform_conv(Lowering& b) {
   const Dtype d = b.out_dtype() == Dtype::kFloat64 ? Dtype::kFloat64 : Dtype::kFloat32;
+  if (b.opset() >= 19 && !b.avoids(Fault::kNoDeformConv)) return deform_conv_node(b, d);
   const Shape& image = b.shape(0);
   const Expr batch = image[0], out_h = b.out_shape()[2], out_w = b.out_shape()[3];
   const auto fixed = [&](std::size_t axis) {

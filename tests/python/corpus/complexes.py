@@ -112,6 +112,8 @@ for norm in ("backward", "ortho", "forward"):
         ]  # fmt: skip
 CASES += [
     Case("aten._fft_r2c.default", lambda x: torch.fft.fft(x), f((3, 6)), "both sides"),
+    Case("aten.fft_fftfreq.default", lambda x: x + torch.fft.fftfreq(x.shape[1], 0.5), f((3, 6))),
+    Case("aten.fft_rfftfreq.default", lambda x: x[:, : x.shape[1] // 2 + 1] + torch.fft.rfftfreq(x.shape[1]), f((3, 7))),
     Case("aten._fft_r2c.default", lambda x: torch.fft.rfft2(x), f((2, 6, 5)), "two dims"),
     Case("aten._fft_r2c.default", lambda x: torch.fft.rfft(x), f((6,)), "1-d"),
     Case("aten._fft_r2c.default", lambda x: torch.fft.rfft(x, dim=1), f((3, 6, 4)), "inner"),

@@ -78,7 +78,20 @@ CASES = [
         lambda: (f(3, 4),),
         "gaps",
         fixed=True,
+    ),
+    Case(
+        "aten.as_strided.default",
+        lambda x: x[:, ::2].as_strided((3, 4), (4, 1)),
+        lambda: (f(3, 4),),
+        "what is in the gaps",
+        fixed=True,
         error="gaps",
+    ),
+    Case(
+        "aten.as_strided.default",
+        lambda x: torch.stft(x[:, 1], 8, 4, window=torch.ones(8), center=False, return_complex=True).abs(),
+        lambda: (f(2, 3, 30),),
+        "frames of a channel",
     ),
     Case("aten.unfold_copy.default", lambda x: torch.unfold_copy(x, 1, 3, 1), lambda: (f(2, 7, 3),)),
     Case(
