@@ -140,6 +140,14 @@ std::vector<std::vector<Place>> Prober::by_axis(const std::vector<Place>& places
   return list;
 }
 
+std::vector<std::vector<Place>> Prober::by_leaf(const std::vector<Place>& places) {
+  std::map<std::size_t, std::vector<Place>> leaves;
+  for (const Place& p : places) leaves[p.leaf].push_back(p);
+  std::vector<std::vector<Place>> list;
+  for (auto& [leaf, group] : leaves) list.push_back(std::move(group));
+  return list;
+}
+
 std::vector<std::vector<Place>> Prober::by_axis_and_rank(const std::vector<Place>& places) const {
   std::map<std::pair<std::size_t, std::size_t>, std::vector<Place>> alike;
   for (const Place& p : places) alike[{p.axis, base_[p.leaf].size()}].push_back(p);

@@ -112,6 +112,10 @@ Task<void> Prober::find_culprit(const Sizes& target, const TrialResult& failed) 
     // Every run in which it moved is of no use any more.
     std::erase_if(kept_,
                   [&](const Kept& kept) { return size_in(kept.sizes, group) != group.base; });
+    // One that ran elsewhere may come in multiples, and that was one of the few sizes beside them.
+    if (group.unit > 1 || group.why != FixedDim::Why::kRefused) continue;
+    const bool in_multiples = co_await explore_multiples(g);
+    if (in_multiples) co_await split(g);
   }
 }
 

@@ -97,15 +97,17 @@ Task<void> Prober::explore(std::size_t g) {
     co_return;
   }
   const FixedDim::Why why = reason.empty() ? FixedDim::Why::kRefused : said_;
-  if (co_await explore_parts(g)) co_return;
+  if (co_await explore_parts(g, false)) co_return;
   if (why == FixedDim::Why::kBranches && co_await serves_base(g)) {
     reason.clear();
     if (co_await explore_whole(g, reason)) co_return;
   }
   if (co_await explore_multiples(g)) co_return;
+  if (co_await explore_parts(g, true)) co_return;
   groups_[g].reason = reason;
   groups_[g].why = why;
-  co_await explore_smaller(g);
+  if (co_await explore_smaller(g)) co_return;
+  if (why == FixedDim::Why::kRefused) (void)co_await explore_range(g);
 }
 
 Task<bool> Prober::explore_whole(std::size_t g, std::string& reason) {
@@ -113,7 +115,10 @@ Task<bool> Prober::explore_whole(std::size_t g, std::string& reason) {
   const FixedDim::Why why = said_;
   if (moved && groups_[g].only_down) {
     // One that only shrinks may be what something else is too long for, which goes unnoticed.
-    if (co_await explore_sums(g, true)) groups_[g].only_down = false;
+    const bool follows = co_await explore_sums(g, true);
+    if (follows) groups_[g].only_down = false;
+    // Or come in multiples, and the base is the end of a few sizes that run: 157 to 160.
+    if (!follows) (void)co_await explore_multiples(g);
   }
   if (!moved) moved = co_await explore_sums(g, false);
   said_ = why;
@@ -147,9 +152,15 @@ Task<bool> Prober::serves_base(std::size_t g) {
 }
 
 // The first part that moves becomes a group at the end of the list; what is left is explored anew.
-Task<bool> Prober::explore_parts(std::size_t g) {
+// By axis, by kind of input, and all of one input (height and width, beside a text as wide).
+Task<bool> Prober::explore_parts(std::size_t g, bool in_multiples) {
   if (groups_[g].pinned || groups_[g].places.size() < 2) co_return false;
-  const std::vector<std::vector<Place>> ways[] = {by_axis(groups_[g].places), units(groups_[g])};
+  const auto axes = by_axis(groups_[g].places);
+  // Keys and values that are as wide do not come in multiples apart from each other.
+  const auto kinds = in_multiples ? by_axis_and_rank(groups_[g].places) : units(groups_[g]);
+  auto leaves = by_leaf(groups_[g].places);
+  if (leaves.size() >= kinds.size()) leaves.clear();
+  const std::vector<std::vector<Place>> ways[] = {axes, kinds, leaves};
   for (const auto& parts : ways) {
     if (parts.size() < 2) continue;
     for (const auto& places : parts) {
@@ -160,9 +171,15 @@ Task<bool> Prober::explore_parts(std::size_t g) {
       std::erase_if(groups_[g].places, [&](const Place& p) { return contains(places, p); });
       groups_.push_back(std::move(part));
       std::string reason;
-      // A mask that is too long may go unnoticed: a part that only grows is not free of the rest.
       const std::size_t own = groups_.size() - 1;  // exploring sums may add groups behind it
-      bool free = co_await explore_whole(own, reason);
+      bool free = false;
+      if (in_multiples) {
+        free = co_await explore_multiples(own);
+        free = free && groups_[own].unit < groups_[own].base;
+      } else {
+        free = co_await explore_whole(own, reason);
+      }
+      // A mask that is too long may go unnoticed: a part that only grows is not free of the rest.
       if (free) free = co_await shrinks(groups_[own]);
       if (free) {
         co_await explore(g);
@@ -175,30 +192,96 @@ Task<bool> Prober::explore_parts(std::size_t g) {
   co_return false;
 }
 
-// Small units first: they allow more sizes, and larger ones cost more to try. Each is tried up to
-// twice the base at most, where a model that pads to some multiple has shown what it does.
+// Which multiples run: the unit divides the base, which runs. Found from above, a prime of the base
+// left out at a time as long as one unit more runs; large ones first, which costs the smaller trials
+// (224 is tried at 256 before 336). The smallest unit that also runs further on is the one.
 Task<bool> Prober::explore_multiples(std::size_t g) {
   Group& group = groups_[g];
   if (group.base < 2) co_return false;
-  constexpr std::int64_t kParts[] = {4, 2, 1};
-  for (const std::int64_t parts : kParts) {
-    const std::int64_t unit = group.base / parts;
-    if (unit < 2 || group.base % parts != 0) continue;
-    group.unit = unit;
-    std::string ignored;
-    const std::size_t mark = kept_.size();
-    bool moved = true;
-    for (std::int64_t k = 1; moved && k <= std::max<std::int64_t>(2, parts - 1); ++k) {
-      moved = co_await moves(group, group.base + k * unit, ignored);
+  std::vector<std::int64_t> chain = {group.base};
+  std::string ignored;
+  const std::size_t mark = kept_.size();
+  for (bool finer = true; finer;) {
+    finer = false;
+    const std::int64_t unit = chain.back();
+    for (std::int64_t p = unit / 2; p > 1 && !finer; --p) {
+      if (unit % p != 0 || !is_prime(p)) continue;
+      group.unit = unit / p;
+      finer = co_await moves(group, group.base + group.unit, ignored);
+      if (finer) chain.push_back(group.unit);
     }
-    if (moved) {
-      group.dynamic = true;
-      co_return true;
-    }
-    kept_.resize(mark);
-    group.unit = 1;
   }
+  for (; !chain.empty(); chain.pop_back()) {
+    kept_.resize(mark);  // runs of a smaller unit have no number of this one
+    group.unit = chain.back();
+    const std::int64_t most = co_await runs_in_multiples(group);
+    if (most == 0) continue;
+    group.dynamic = true;
+    group.only_down = false;
+    if (most < group.max) {  // what is beyond is another program
+      group.max = most;
+      group.other_above = true;
+    }
+    std::erase_if(kept_, [&](const Kept& k) { return size_in(k.sizes, group) % group.unit != 0; });
+    co_return true;
+  }
+  kept_.resize(mark);
+  group.unit = 1;
   co_return false;
+}
+
+// Two units more at least, and up to twice the base at most, where a model that pads to some multiple
+// has shown what it does. Up to which size: 0 where one is refused, or the next is another program.
+Task<std::int64_t> Prober::runs_in_multiples(Group& group) {
+  std::string reason;
+  const std::int64_t far = 3 * group.base / (4 * group.unit);
+  std::int64_t most = 0;
+  for (const std::int64_t k : {std::int64_t{1}, std::int64_t{2}, std::int64_t{3}, far}) {
+    const std::int64_t size = group.base + k * group.unit;
+    if (k == 0 || (k > 2 && k * group.unit > group.base)) continue;
+    if (size > group.max) break;
+    parted_ = false;
+    const bool moved = co_await moves(group, size, reason);
+    if (!moved && parted_ && most > 0) {
+      group.reason = reason;
+      bool enough = k > 2;  // three sizes, with the base
+      if (!enough) enough = co_await moves(group, group.base - group.unit, reason);
+      co_return enough ? most : 0;
+    }
+    if (!moved) co_return 0;
+    most = std::max(most, size);
+  }
+  co_return most > 0 ? group.max : 0;
+}
+
+// The model refuses sizes further away, but not the next one: a range that begins at the base, as of
+// what is pooled to one size. Of large sizes: a few elements more are nothing that many would miss.
+Task<bool> Prober::explore_range(std::size_t g) {
+  constexpr std::int64_t kLeast = 32;
+  Group& group = groups_[g];
+  const std::int64_t refused = up(group, group.base);
+  if (group.required || group.base < kLeast || in_sum(g) || refused <= group.base + 1) {
+    co_return false;
+  }
+  const std::size_t mark = kept_.size();
+  std::string ignored, above;
+  bool moved = co_await moves(group, group.base + 1, ignored);
+  if (!moved) co_return false;
+  std::int64_t most = group.base + 1, beyond = refused;
+  while (beyond - most > 1) {
+    const std::int64_t between = (most + beyond) / 2;
+    moved = co_await moves(group, between, above);
+    (moved ? most : beyond) = between;
+  }
+  if (most < group.base + 2) {
+    kept_.resize(mark);
+    co_return false;
+  }
+  group.dynamic = true;
+  group.min = std::max(group.min, group.base);
+  group.max = std::min(group.max, most);
+  group.below = group.reason;
+  co_return true;
 }
 
 // What follows is tried with a small batch where the example is large: half of the work or less.

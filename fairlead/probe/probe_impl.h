@@ -79,6 +79,7 @@ class Prober {
   [[nodiscard]] std::string where(const Group& group) const;
   [[nodiscard]] std::vector<std::vector<Place>> units(const Group& group) const;
   [[nodiscard]] static std::vector<std::vector<Place>> by_axis(const std::vector<Place>& places);
+  [[nodiscard]] static std::vector<std::vector<Place>> by_leaf(const std::vector<Place>& places);
   [[nodiscard]] std::vector<std::vector<Place>> by_axis_and_rank(
       const std::vector<Place>& places) const;
   static bool contains(const std::vector<Place>& places, const Place& p);
@@ -110,8 +111,10 @@ class Prober {
   Task<void> explore(std::size_t g);
   Task<bool> explore_whole(std::size_t g, std::string& reason);
   Task<bool> serves_base(std::size_t g);
-  Task<bool> explore_parts(std::size_t g);
+  Task<bool> explore_parts(std::size_t g, bool in_multiples);
   Task<bool> explore_multiples(std::size_t g);
+  Task<std::int64_t> runs_in_multiples(Group& group);
+  Task<bool> explore_range(std::size_t g);
   Task<bool> explore_smaller(std::size_t g);
   Task<bool> shrinks(Group& group);
   Task<void> shrink_base(std::size_t g);

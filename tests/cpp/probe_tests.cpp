@@ -335,6 +335,68 @@ TEST_CASE("sizes that come in multiples are multiples of a symbol") {
   CHECK(result.symbols[0].tried == std::vector<std::int64_t>{1, 2, 3, 4});
 }
 
+TEST_CASE("the unit of multiples is the smallest that divides the example and runs") {
+  FakeModel model = one_size(224);
+  std::int64_t unit = 32;
+  model.refuse = [&](const Sizes& s) {
+    return refuse_unless(s[0][0] % unit == 0 && s[0][1] == 8, "expected a multiple");
+  };
+  for (const std::int64_t expected : {32, 16, 14, 7, 112}) {
+    unit = expected;
+    model.runs.clear();
+    CHECK(shapes_text(model, model.probe()) == "x[" + std::to_string(expected) + "*batch, 8]");
+  }
+  // A few sizes below the example run as well, which are not all that does.
+  model.example = {{160, 8}};
+  model.refuse = [](const Sizes& s) {
+    return refuse_unless((s[0][0] + 3) / 4 % 8 == 0 && s[0][1] == 8, "expected a multiple of 32");
+  };
+  model.runs.clear();
+  CHECK(shapes_text(model, model.probe()) == "x[32*batch, 8]");
+  // Nor is the size above the example that runs: 251 is one of 249 to 256.
+  model.example = {{224, 8}};
+  model.refuse = [](const Sizes& s) {
+    return refuse_unless((s[0][0] + 7) / 8 % 4 == 0 && s[0][1] == 8, "expected a multiple of 32");
+  };
+  model.runs.clear();
+  CHECK(shapes_text(model, model.probe()) == "x[32*batch, 8]");
+}
+
+TEST_CASE("further multiples that are another program end those of this one") {
+  FakeModel model = one_size(64);
+  model.refuse = [](const Sizes& s) {
+    return refuse_unless(s[0][0] % 32 == 0 && s[0][1] == 8, "expected a multiple of 32");
+  };
+  model.path = [](const Sizes& s) { return s[0][0] > 96 ? "shifted" : "whole"; };
+  const ProbeResult result = model.probe();
+  CHECK(shapes_text(model, result) == "x[32*batch, 8]");
+  CHECK(result.symbols[0].max == 3);
+  CHECK(result.symbols[0].other_above);
+}
+
+TEST_CASE("sizes that come in multiples beside one of the same size that is fixed") {
+  FakeModel model;
+  model.names = {"image", "text"};
+  model.example = {{2, 3, 16, 16}, {2, 7, 16}};
+  model.refuse = [](const Sizes& s) {
+    const bool alike = s[0][0] == s[1][0] && s[0][1] == 3 && s[1][2] == 16;
+    return refuse_unless(alike && s[0][2] % 4 == 0 && s[0][3] % 4 == 0, "expected multiples of 4");
+  };
+  CHECK(shapes_text(model, model.probe()) ==
+        "image[batch, 3, 4*image_dim_2, 4*image_dim_3] text[batch, text_dim_1, 16]");
+}
+
+TEST_CASE("a few larger sizes that run are a range") {
+  FakeModel model = one_size(500);
+  model.refuse = [](const Sizes& s) {
+    return refuse_unless(s[0][0] >= 500 && s[0][0] < 537 && s[0][1] == 8, "expected one pool");
+  };
+  const ProbeResult result = model.probe();
+  CHECK(shapes_text(model, result) == "x[batch, 8]");
+  CHECK(result.symbols[0].min == 500);
+  CHECK(result.symbols[0].max == 536);
+}
+
 TEST_CASE("a large example is probed with a small batch") {
   FakeModel model;
   model.names = {"pixel_values"};

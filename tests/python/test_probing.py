@@ -96,7 +96,7 @@ class Patches(torch.nn.Module):
 def test_a_size_that_only_comes_in_multiples_is_one(tmp_path):
     contract = fairlead.export(Patches().eval(), (torch.randn(3, 24),), tmp_path / "m.onnx").contract
     symbol = contract.symbols[1]["name"]
-    assert shape_of(contract, "x")[1] in (f"8*{symbol}", f"{symbol}*8", f"6*{symbol}", f"12*{symbol}", f"24*{symbol}")
+    assert shape_of(contract, "x")[1] == f"8*{symbol}"
 
 
 DIM = torch.export.Dim
