@@ -188,7 +188,7 @@ Task<bool> Lab::bound_at_other_program(Row& row, std::size_t k, std::int64_t siz
   };
   const std::int64_t most = co_await boundary(row, symbol.tried.back(), size, at);
   bound_symbol(*row.probed, k, 1, most);
-  for (const Place& place : places) row.parted_at[place] = size;
+  for (const auto& [place, unit] : units_of(*row.probed, k)) row.parted_at[place] = size * unit;
   co_return lower_maximum(row, k, most, reason, true);
 }
 
@@ -226,6 +226,9 @@ Task<bool> Lab::finds_boundary_of(Row& row, std::vector<Place> places, std::int6
         return at(ran, p) == at(ran, first) && at(parted, p) - at(ran, p) == step;
       });
       if (step < 1 || at(ran, first) <= size || !alike) continue;
+      // Not one of a program that was looked at meanwhile, and left.
+      const Ran own = co_await run_at(row, ran, row.probed->runs[0].run);
+      if (own.run < 0) continue;
       const SizesAt on_the_way = [&](std::int64_t n) {
         Sizes sizes = ran;
         for (std::size_t leaf = 0; leaf < ran.size(); ++leaf) {
@@ -257,20 +260,21 @@ Task<bool> Lab::finds_boundary_of(Row& row, std::vector<Place> places, std::int6
 // Larger sizes that execute another program become a further one of the file.
 Task<void> Lab::branch_above(Row& row) {
   for (std::size_t k = 0; k < row.probed->symbols.size(); ++k) {
-    const std::vector<Place> places = places_of(*row.probed, k);
+    const auto units = units_of(*row.probed, k);
     const auto parted_at = [&] {
-      for (const Place& place : places) {
+      for (const auto& [place, unit] : units) {
         const auto it = row.parted_at.find(place);
-        if (it != row.parted_at.end()) return it->second;
+        if (it != row.parted_at.end()) return it->second / unit;
       }
       return std::int64_t{0};
     };
     if (row.probed->symbols[k].other_above && may_open() && parted_at() == 0) {
       std::int64_t larger = kLargest;
       for (const Row::Parting& parting : row.partings) {
-        for (const Place& place : places) {
+        for (const auto& [place, unit] : units) {
           const std::int64_t size = parting.sizes.at(place.leaf).at(place.axis);
-          if (size > row.probed->symbols[k].max) larger = std::min(larger, size);
+          if (size % unit != 0 || size / unit <= row.probed->symbols[k].max) continue;
+          larger = std::min(larger, size / unit);
         }
       }
       if (larger < kLargest) {
@@ -280,6 +284,47 @@ Task<void> Lab::branch_above(Row& row) {
     }
     const std::int64_t differs = parted_at();
     if (differs > 0) co_await above(row, k, most_of(row, k), differs);
+  }
+}
+
+// A dimension that has one size because the model executes another program at every other one (a
+// table of positions that is kept for that size): those are a further program of the file.
+Task<void> Lab::branch_elsewhere(Row& row) {
+  if (row.id != 0 || request_.cache || request_.bounded) co_return;
+  std::map<std::pair<std::int64_t, std::string>, std::vector<Place>> groups;
+  for (const FixedDim& fixed : row.probed->fixed) {
+    if (fixed.why != FixedDim::Why::kBranches || fixed.size < 2) continue;
+    groups[{fixed.size, fixed.reason}].push_back({fixed.leaf, fixed.axis});
+  }
+  const Sizes base = sizes_at(*row.probed, row.probed->runs[0].values);
+  const std::vector<Row::Parting> partings = row.partings;
+  for (const auto& entry : groups) {
+    const std::vector<Place>& places = entry.second;
+    if (!first_time(row, places, Side::kAside)) continue;
+    // All of them changed where the model ran so, else the first that did. Where no question of the
+    // model's tells the programs apart, nobody knows which sizes are whose.
+    Sizes chosen;
+    Evidence why;
+    std::size_t most = 0;
+    for (const Row::Parting& parting : partings) {
+      Sizes sizes = base;
+      std::size_t changed = 0;
+      for (const Place& p : places) {
+        const std::int64_t size = parting.sizes.at(p.leaf).at(p.axis);
+        changed += size != sizes[p.leaf][p.axis] ? 1 : 0;
+        sizes[p.leaf][p.axis] = size;
+      }
+      if (changed <= most || parting.ran.untold) continue;
+      const Ran ran = co_await run_at(row, sizes, row.probed->runs[0].run);
+      if (!ran.parted || ran.untold) continue;
+      // It may refuse them later on, where one of them is as large by chance only.
+      const Ran alone = co_await run_at(row, sizes, -1);
+      if (alone.run < 0) continue;
+      most = changed;
+      chosen = std::move(sizes);
+      why = branches(ran);
+    }
+    if (most > 0) co_await elsewhere(row, places, std::move(chosen), std::move(why));
   }
 }
 

@@ -4,6 +4,7 @@
 #include "fairlead/experiment/check_plan.h"
 #include "fairlead/experiment/describe.h"
 #include "fairlead/experiment/lab.h"
+#include "fairlead/experiment/tiny.h"
 
 namespace fairlead {
 
@@ -20,12 +21,19 @@ Task<std::optional<Trouble>> Lab::verify(Row& row, const Emitted& file) {
   for (const Setting& setting : row.apart) {
     if (setting.size() == row.probed->symbols.size()) request.also.push_back(setting);
   }
+  // A question may tell why, and have no sizes on its other side that the file knows.
+  for (const Setting& setting : row.parted_far) {
+    const bool known = setting.size() == row.probed->symbols.size() && within(row, setting);
+    if (request.effort.far > 0 && known) request.also.push_back(setting);
+  }
   for (const auto& [name, most] : file.largest) request.largest[name] = most;
   CheckPlan plan(*row.probed, std::move(request));
   const std::optional<Judged> failing = co_await judge_.first_failing(plan, row.id, row.checks);
   if (!failing) {
     // A large model is called twice only where it changes itself.
-    const bool looks = row.id == 0 && !row.checks.draws && (row.checks.changes || is_small(cost));
+    // What a further program changes, it may change for the example.
+    const bool may = row.id == 0 || (row.checks.changes && is_tiny(row.built.operators));
+    const bool looks = may && !row.checks.draws && (row.checks.changes || is_small(cost));
     if (looks) co_await judge_.look_at_state(row.id);
     co_return std::nullopt;
   }

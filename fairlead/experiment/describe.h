@@ -2,6 +2,7 @@
 // and why, and notes. Sentences are made here and nowhere else.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>

@@ -11,6 +11,7 @@
 //    where nothing is learnt, the export fails.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <tuple>

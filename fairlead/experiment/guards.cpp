@@ -16,6 +16,7 @@ namespace {
 constexpr std::int64_t kScanned = 4200;  // every size up to here is looked at
 constexpr std::int64_t kFarthest = std::int64_t{1} << 24;
 constexpr std::size_t kMostFlips = 64;
+constexpr std::size_t kMostOfFamily = 24;  // of one loop, so that they leave room for others
 // Questions that differ by one number, from which on they are steps of a loop: nobody writes as
 // many thresholds at equal distances.
 constexpr std::size_t kRegular = 12;
@@ -122,6 +123,16 @@ class Looker {
         families_(families(program)) {}
 
   std::vector<Flip> look() {
+    look_everywhere();
+    if (found_.size() >= kMostFlips) add_rest();
+    return std::move(found_);
+  }
+
+ private:
+  using Way = std::vector<std::pair<std::size_t, bool>>;
+  using Tree = std::map<Way, std::set<std::pair<std::size_t, bool>>>;
+
+  void look_everywhere() {
     // Which answers were seen behind each way.
     Tree tree;
     for (const GuardPath& path : program_.paths) {
@@ -145,7 +156,7 @@ class Looker {
       look_along_ways(tree, true, std::min(kMostFlips, known + kMostSpare));
       for (std::size_t k = known; k < found_.size(); ++k) found_[k].spare = !program_.by_ways;
     }
-    if (found_.size() >= kMostFlips) return std::move(found_);
+    if (found_.size() >= kMostFlips) return;
     // Questions that PyTorch asked, or we do: no run has them on its way.
     std::set<std::size_t> on_a_way;
     for (const GuardPath& path : program_.paths) {
@@ -157,12 +168,31 @@ class Looker {
       look_behind(program_.paths[0], {}, {}, {g, guard.outcome});
       if (found_.size() >= kMostFlips) break;
     }
-    return std::move(found_);
   }
 
- private:
-  using Way = std::vector<std::pair<std::size_t, bool>>;
-  using Tree = std::map<Way, std::set<std::pair<std::size_t, bool>>>;
+  // What is left out is about the sizes that most of what was found is about.
+  void add_rest() {
+    std::map<SymbolId, std::size_t> counts;
+    for (const Flip& flip : found_) {
+      std::set<SymbolId> over;
+      (void)of_sizes(program_.guards[flip.guard], over);
+      for (const SymbolId s : over) ++counts[s];
+    }
+    const auto most = std::max_element(counts.begin(), counts.end(),
+                                       [](auto& a, auto& b) { return a.second < b.second; });
+    if (most == counts.end()) return;
+    Flip flip;
+    flip.guard = found_.back().guard;
+    flip.symbol = static_cast<int>(most->first);
+    flip.setting = found_.back().setting;
+    flip.rest = true;
+    found_.push_back(std::move(flip));
+  }
+
+  void push(Flip flip) {
+    if (!flip.family.empty() && ++of_family_[flip.family] > kMostOfFamily) return;
+    found_.push_back(std::move(flip));
+  }
 
   void look_along_ways(Tree& tree, bool few, std::size_t most) {
     for (const GuardPath& path : program_.paths) {
@@ -304,16 +334,26 @@ class Looker {
       setting[s] = size;
       return answers(other_, setting);
     };
+    // Far away only some sizes were looked at: the first behind the last that does not lead there.
+    const auto nearest = [&](std::int64_t not_yet, std::int64_t found) {
+      while (std::abs(found - not_yet) > 1) {
+        const std::int64_t between = not_yet + (found - not_yet) / 2;
+        (there(between) ? found : not_yet) = between;
+      }
+      return found;
+    };
     const auto middle = std::lower_bound(sizes.begin(), sizes.end(), base_[s]);
     const auto up = std::find_if(middle, sizes.end(), there);
     if (up != sizes.end()) {
-      add(s, *up,
+      const std::int64_t before = up == middle ? base_[s] : std::max(base_[s], *std::prev(up));
+      add(s, nearest(before, *up),
           alone && std::find_if(middle, up, other) == up && std::all_of(up, sizes.end(), other));
     }
     const auto low = std::make_reverse_iterator(middle);
     const auto down = std::find_if(low, sizes.rend(), there);
     if (down != sizes.rend()) {
-      add(s, *down,
+      const std::int64_t before = down == low ? base_[s] : std::min(base_[s], *std::prev(down));
+      add(s, nearest(before, *down),
           alone && std::find_if(low, down, other) == down &&
               std::all_of(down, sizes.rend(), other));
     }
@@ -325,7 +365,7 @@ class Looker {
     flip.setting[s] = size;
     flip.symbol = static_cast<int>(s);
     flip.bound = bound;
-    found_.push_back(std::move(flip));
+    push(std::move(flip));
   }
 
   // Two symbols at a time, the nearest setting.
@@ -386,7 +426,7 @@ class Looker {
       if (setting->empty()) continue;
       Flip flip = flip_;
       flip.setting = std::move(*setting);
-      found_.push_back(std::move(flip));
+      push(std::move(flip));
     }
   }
 
@@ -419,7 +459,7 @@ class Looker {
           if (!there) continue;
           Flip flip = flip_;
           flip.setting = std::move(setting);
-          found_.push_back(std::move(flip));
+          push(std::move(flip));
           return;
         }
       }
@@ -465,6 +505,7 @@ class Looker {
   std::vector<Flip> found_;
   std::set<std::tuple<std::vector<std::pair<std::size_t, bool>>, std::size_t, bool>> asked_;
   std::set<std::size_t> alone_;
+  std::map<std::string, std::size_t> of_family_;
   std::size_t looked_wide_ = 0;
 };
 

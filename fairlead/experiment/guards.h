@@ -35,6 +35,8 @@ struct Flip {
   bool by_values = false;  // a run at these sizes may go another way, by what it reads
   // One of more ways than can be tried, to a question that was looked behind elsewhere.
   bool spare = false;
+  // Nothing but a sign, the last of them: there are more than these, mostly about `symbol`.
+  bool rest = false;
 };
 
 [[nodiscard]] std::vector<Flip> flips(const Program& program,

@@ -11,6 +11,25 @@ namespace {
 constexpr std::int64_t kHeavy = 1 << 18, kHeavyTimes = 8;
 // Below both, a run costs less than to find out its sizes without data.
 constexpr std::int64_t kHeavySize = 200, kHeavyBytes = 16 << 20;
+// Pairs of elements that attention compares, and so many times those of the example.
+constexpr double kCostlyPairs = 1 << 26, kCostlyTimes = 8;
+
+// Where every element along an axis is compared with every other: the most of any axis, by the
+// smallest argument of that size, which has the fewest features.
+double pairs_in(const Sizes& sizes) {
+  std::map<std::int64_t, double> least;  // by size
+  for (const auto& leaf : sizes) {
+    double count = 1;
+    for (const std::int64_t size : leaf) count *= static_cast<double>(size);
+    for (const std::int64_t size : leaf) {
+      const auto it = least.try_emplace(size, count).first;
+      it->second = std::min(it->second, count);
+    }
+  }
+  double most = 0;
+  for (const auto& [size, count] : least) most = std::max(most, count * static_cast<double>(size));
+  return most;
+}
 
 }  // namespace
 
@@ -126,6 +145,11 @@ bool Lab::is_heavy(const Row& row, const Sizes& sizes) const {
     }
   }
   return false;
+}
+
+bool Lab::is_costly(const Row& row, const Sizes& sizes) {
+  const double pairs = pairs_in(sizes);
+  return pairs > kCostlyPairs && pairs > kCostlyTimes * pairs_in(row.example);
 }
 
 Task<Ran> Lab::run(Row& row, Input input, int reference, bool spare, bool brief) {

@@ -2,6 +2,7 @@
 // sources serve it, one per concern; each function that asks is a Task.
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <map>
@@ -70,6 +71,7 @@ struct Row {
   Evidence parting;                // what it executes there
   std::vector<Place> places;       // dimensions that decide
   std::int64_t size = 0;           // the boundary
+  std::vector<Place> to_vary;      // for which it was opened: of one size in its parent
   Evidence reason;                 // why its sizes are not the parent's
   std::vector<std::int64_t> rest;  // sizes to try where it turns out to be of one size only
 
@@ -92,8 +94,10 @@ struct Row {
     int reference;
     Ran ran;
   };
-  std::vector<Parting> partings;             // of the last probing
-  std::map<Place, std::int64_t> parted_at;   // a size at which the model executes another program
+  std::vector<Parting> partings;    // of the last probing
+  std::vector<Setting> parted_far;  // far sizes at which it executes another program
+  std::map<Place, std::int64_t>
+      parted_at;  // a size of the dimension at which the model executes another program
   std::vector<ProbedRun> crossed;            // runs from the other side of questions, and far ones
   std::map<std::string, Evidence> required;  // questions that the file requires
   std::vector<Wrong> wrong;                  // settings to be solved for as well
@@ -142,6 +146,8 @@ class Lab {
     return asking_.ask<A>(std::move(step));
   }
   [[nodiscard]] bool is_heavy(const Row& row, const Sizes& sizes) const;
+  // Whether a run with weights there may cost more than an export should.
+  [[nodiscard]] static bool is_costly(const Row& row, const Sizes& sizes);
   // spare: nothing comes of it (absent) where it is heavy and needs the weights.
   Task<Ran> run(Row& row, Input input, int reference, bool spare = false, bool brief = false);
   Task<Ran> run_at(Row& row, Sizes sizes, int reference, bool spare = false, bool brief = false);
@@ -212,6 +218,7 @@ class Lab {
   Task<bool> finds_boundary(Row& row);
   Task<bool> finds_boundary_of(Row& row, std::vector<Place> places, std::int64_t size);
   Task<void> branch_above(Row& row);
+  Task<void> branch_elsewhere(Row& row);
 
   // ---- further programs -------------------------------------------------------------------------
 
@@ -223,6 +230,7 @@ class Lab {
   Task<void> each(Row& row, std::size_t k, std::vector<std::int64_t> sizes, Evidence reason);
   Task<bool> above(Row& row, std::size_t k, std::int64_t most, std::int64_t size);
   Task<bool> aside(Row& row, Setting setting, std::string key, Evidence why);
+  Task<void> elsewhere(Row& row, std::vector<Place> places, Sizes sizes, Evidence why);
   Task<void> by_value(Row& row, Input input, Ran ran);
   [[nodiscard]] bool chosen_by_values(const Row& row) const;
   bool drop_by_values(const Evidence& why);

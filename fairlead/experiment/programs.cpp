@@ -26,11 +26,6 @@ bool Lab::may_open() const {
 
 bool Lab::first_time(const Row& row, const std::vector<Place>& places, Side side) {
   if (row.side == Side::kStep) return false;
-  for (const Place& place : places) {
-    // Bounds are of dimensions, and these are multiples of a symbol.
-    const Expr e = row.probed->shapes.at(place.leaf).at(place.axis);
-    if (e->kind == ExprKind::kMul) return false;
-  }
   const bool fresh = looked_beyond_.emplace(row.id, places, side).second;
   return fresh && may_open();
 }
@@ -117,7 +112,9 @@ Task<bool> Lab::below(Row& row, std::size_t k, std::int64_t least, Evidence reas
   Row* made = co_await open(row, std::move(input), std::move(opening));
   if (made == nullptr) co_return false;
   made->rest = std::move(others);
-  for (const Place& place : places) ledger_.inherited(made->id).most[place] = most;
+  for (const auto& [place, unit] : units_of(*row.probed, k)) {
+    ledger_.inherited(made->id).most[place] = most * unit;
+  }
   co_return true;
 }
 
@@ -170,7 +167,9 @@ Task<bool> Lab::above(Row& row, std::size_t k, std::int64_t most, std::int64_t s
   opening.size = most;
   Row* made = co_await open(row, std::move(input), std::move(opening));
   if (made == nullptr) co_return false;
-  for (const Place& place : places) ledger_.inherited(made->id).least[place] = most + 1;
+  for (const auto& [place, unit] : units_of(*row.probed, k)) {
+    ledger_.inherited(made->id).least[place] = (most + 1) * unit;
+  }
   co_return true;
 }
 
@@ -182,7 +181,7 @@ Task<bool> Lab::aside(Row& row, Setting setting, std::string key, Evidence why) 
   input.sizes = sizes_at(*row.probed, setting);
   const bool known = co_await is_held(row, input.sizes);
   if (known) co_return true;
-  if (!may_open()) co_return false;
+  if (!may_open() || is_costly(row, input.sizes)) co_return false;
   // A call of the user's that goes the same way is a better example than one that is made up.
   for (std::size_t n = 1; n < request_.calls.size(); ++n) {
     Input given;
@@ -201,6 +200,31 @@ Task<bool> Lab::aside(Row& row, Setting setting, std::string key, Evidence why) 
   opening.reason.key = key;
   Row* made = co_await open(row, std::move(input), std::move(opening));
   co_return made != nullptr;
+}
+
+// A program from an example in which dimensions have other sizes than the one that this program has
+// them at.
+Task<void> Lab::elsewhere(Row& row, std::vector<Place> places, Sizes sizes, Evidence why) {
+  const bool known = co_await is_held(row, sizes);
+  if (known) co_return;
+  Opening opening;
+  opening.side = Side::kAside;
+  for (const Place& p : places) {
+    opening.words += (opening.words.empty() ? "axis " : " or axis ") + std::to_string(p.axis) +
+                     " of " + request_.leaves.at(p.leaf).name + " is not " +
+                     std::to_string(row.example.at(p.leaf).at(p.axis));
+  }
+  opening.parting = opening.reason = why;
+  opening.reason.key = opening.words;
+  Input input;
+  input.sizes = std::move(sizes);
+  Row* made = co_await open(row, std::move(input), std::move(opening));
+  if (made == nullptr) co_return;
+  for (const Place& p : places) {
+    ledger_.inherited(made->id).least.erase(p);
+    ledger_.inherited(made->id).most.erase(p);
+  }
+  made->to_vary = std::move(places);
 }
 
 // A program from an example with other values, which a question about them answers otherwise.
@@ -467,11 +491,14 @@ Task<bool> Lab::solve_further(Row& row) {
     std::size_t open = 0, all = 0;
     for (std::size_t k = 0; k < row.probed->symbols.size(); ++k) {
       const ProbedSymbol& symbol = row.probed->symbols[k];
-      const bool decides = std::any_of(row.places.begin(), row.places.end(), [&](const Place& p) {
-        return text_at(*row.probed, p) == symbol.name;
-      });
-      all += decides ? 1 : 0;
-      open += decides && symbol.max >= asked && !symbol.other_above ? 1 : 0;
+      for (const auto& [place, unit] : units_of(*row.probed, k)) {
+        const bool decides =
+            std::find(row.places.begin(), row.places.end(), place) != row.places.end();
+        if (!decides) continue;
+        ++all;
+        open += symbol.max >= asked / unit && !symbol.other_above ? 1 : 0;
+        break;
+      }
     }
     if (all == 0 || open < all) {
       Evidence why;
@@ -480,8 +507,14 @@ Task<bool> Lab::solve_further(Row& row) {
       co_return false;
     }
   }
-  const bool fixed = std::all_of(row.places.begin(), row.places.end(),
-                                 [&](const Place& p) { return is_constant(*row.probed, p); });
+  const auto constant = [&](const Place& p) { return is_constant(*row.probed, p); };
+  if (!row.to_vary.empty() && std::all_of(row.to_vary.begin(), row.to_vary.end(), constant)) {
+    Evidence why;
+    why.why = Why::kEnds;
+    drop(row, why);  // for one more size a file would be twice as large
+    co_return false;
+  }
+  const bool fixed = std::all_of(row.places.begin(), row.places.end(), constant);
   if (!row.rest.empty() && fixed) {
     const std::vector<std::int64_t> sizes = std::exchange(row.rest, {});
     Row& parent = *rows_[static_cast<std::size_t>(row.parent)];

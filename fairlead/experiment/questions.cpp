@@ -28,6 +28,7 @@ constexpr std::int64_t kMostOperators = 400'000;
 constexpr std::int64_t kMostOperatorsTiny = 120'000;
 constexpr std::int64_t kSpareOperators = 30'000;  // of ways to questions that were looked behind
 constexpr int kOfFamily = 8;  // steps of a loop, of which the others are taken to be the same
+constexpr std::size_t kMostUnlike = 24;  // steps that are not
 constexpr double kMostSeconds = 60.0;
 constexpr std::size_t kMostApart = 8;
 constexpr std::int64_t kFarVolume = 1 << 18;  // elements of the inputs of a far run
@@ -42,6 +43,25 @@ constexpr std::int64_t kLargestTrial = 1 << 24, kTimesExample = 4;
 using Once = std::tuple<std::string, int, Setting>;
 
 Once once_of(const Questions::Other& other) { return {other.key, other.symbol, other.setting}; }
+
+// A size that decides in more ways than can be tried is fixed: what is left would be guesses.
+Trouble too_many(const Row& row, const Questions::Other& other) {
+  const std::string& symbol = row.probed->symbols.at(static_cast<std::size_t>(other.symbol)).name;
+  const std::string& source =
+      row.built.questions.at(static_cast<std::size_t>(other.question)).source;
+  Trouble trouble;
+  trouble.program = row.id;
+  trouble.culprit = other.symbol;
+  trouble.code = ErrorCode::kUnsolved;
+  trouble.evidence.why = Why::kFailed;
+  trouble.evidence.text =
+      "it decides in more ways than can be tried, the last of them at " + source;
+  trouble.own = std::make_exception_ptr(
+      Error(ErrorCode::kUnsolved, "[export] Expected a model that goes few ways by " + symbol +
+                                      ", got more than can be tried (the last of them at " +
+                                      source + "). Fix the size, or declare a smaller range."));
+  return trouble;
+}
 
 }  // namespace
 
@@ -81,7 +101,7 @@ Task<void> Lab::settle_questions(Row& row) {
     bool learnt = false;
     const Questions questions = co_await ask<Questions>(ask_about(row));
     for (const Questions::Other& other : questions.others) {
-      if (asked.size() >= most || late()) continue;
+      if (other.rest || asked.size() >= most || late()) continue;
       if (other.spare && recorded_ - begun > kSpareOperators) continue;
       if (is_known(other)) continue;
       if (asked.contains(once_of(other)) || row.required.contains(other.key)) continue;
@@ -112,8 +132,14 @@ Task<void> Lab::settle_questions(Row& row) {
   }
   std::set<std::string> done;
   const Questions left = co_await ask<Questions>(ask_about(row));
+  std::map<std::string, std::size_t> of_family;
   for (std::size_t n = 0; n < left.others.size(); ++n) {
     const Questions::Other& other = left.others[n];
+    // More steps of a loop, each of which does something else, than are ever named.
+    const bool unlike = !other.family.empty() && alike[other.family] < 0 &&
+                        ++of_family[other.family] >= kMostUnlike;
+    if (tiny && other.symbol >= 0 && (other.rest || unlike)) throw Refusal{too_many(row, other)};
+    if (other.rest) continue;
     const Built::Question& question =
         row.built.questions.at(static_cast<std::size_t>(other.question));
     Fact fact;
@@ -161,6 +187,7 @@ Task<bool> Lab::go_far(Row& row) {
     if (recorded_ - begun > most || asking_.clock_ - start > kFarSeconds) break;
     const Ran ran = co_await try_at(row, std::move(sizes), true);
     if (ran.run >= 0) row.crossed.push_back({ran.run, setting});
+    if (ran.parted) row.parted_far.push_back(setting);
   }
   co_return row.crossed.size() > before;
 }
@@ -178,7 +205,8 @@ Task<bool> Lab::settle(Row& row, Questions::Other other, Built::Question questio
     co_await stop_before(row, other, why);
     co_return false;
   }
-  const Ran ran = co_await try_at(row, std::move(sizes), false);
+  const bool costly = is_costly(row, sizes);
+  const Ran ran = co_await try_at(row, std::move(sizes), costly);
   if (ran.run >= 0) {
     row.crossed.push_back({ran.run, other.setting});
     if (row.built.operators < kQuick && !ours) co_await go_further(row, other);
@@ -189,6 +217,10 @@ Task<bool> Lab::settle(Row& row, Questions::Other other, Built::Question questio
     const bool elsewhere = co_await runs_elsewhere(row, other);
     if (elsewhere) co_return true;
     why = branches(ran);
+  } else if (ran.absent) {  // it needs its weights there
+    why.why = Why::kTooLarge;
+    why.key = other.key;
+    why.source = question.source;
   } else {
     why.why = Why::kRefused;
     why.text = ran.error;
@@ -219,7 +251,10 @@ Task<bool> Lab::runs_elsewhere(Row& row, Questions::Other other) {
 // A number that forgot where it comes from looks like a constant where one run alone is on that
 // side.
 Task<void> Lab::go_further(Row& row, Questions::Other other) {
-  if (other.symbol < 0) co_return;
+  if (other.symbol < 0) {  // several sizes led there together: each of them may be part of it
+    if (is_tiny(row.built.operators)) (void)co_await go_around(row, other.setting);
+    co_return;
+  }
   const auto k = static_cast<std::size_t>(other.symbol);
   const std::int64_t size = other.setting[k];
   std::vector<std::int64_t> sizes = {size - 1, size - 3, size / 2};
@@ -305,9 +340,12 @@ Task<void> Lab::end_at(Row& row, std::size_t k, std::int64_t most, std::int64_t 
   const std::vector<Place> places = places_of(*row.probed, k);
   const bool parted = std::any_of(places.begin(), places.end(),
                                   [&](const Place& p) { return row.parted_at.contains(p); });
-  const bool open = size > 0 && may_open() && !parted;
+  bool open = size > 0 && may_open() && !parted;
+  // Its example would have to be run with weights, and many more around it.
+  open =
+      open && !is_costly(row, sizes_at(*row.probed, changed(row.probed->runs[0].values, k, size)));
   if (open) {
-    for (const Place& place : places) row.parted_at[place] = size;
+    for (const auto& [place, unit] : units_of(*row.probed, k)) row.parted_at[place] = size * unit;
   }
   (void)lower_maximum(row, k, most, why, open);
   if (open) co_await above(row, k, most, size);

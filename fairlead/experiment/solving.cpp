@@ -59,6 +59,7 @@ Task<void> Lab::solve_or_throw(Row& row) {
   }
   stage_ = Stage::kProbe;
   co_await branch_above(row);
+  co_await branch_elsewhere(row);
   row.keeps_probed = false;
   stage_ = Stage::kSolve;
   co_await build(row);

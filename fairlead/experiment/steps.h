@@ -259,6 +259,7 @@ struct Questions {
     bool bound = false;
     bool by_values = false;  // a run there may go another way, by what it reads
     bool spare = false;      // its question had this answer too, elsewhere
+    bool rest = false;       // no answer: there are more than these, mostly about `symbol`
     std::string key;
     std::string family;  // the same for all steps of a loop that asks it; none where no loop does
     std::vector<std::int64_t> setting;

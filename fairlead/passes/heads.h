@@ -2,6 +2,7 @@
 // result with the heads joined again.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 

@@ -3,6 +3,7 @@
 
 #include <simdjson.h>
 
+#include <cstdint>
 #include <optional>
 #include <unordered_map>
 #include <unordered_set>

@@ -1,6 +1,7 @@
 // The writer of torch sources, shared by this folder's files.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>

@@ -4,6 +4,23 @@
 #include <utility>
 
 namespace fairlead {
+namespace {
+
+// Functions of one number.
+struct FunctionRow {
+  CarryKind carry;
+  ExprKind expr;
+  bool to_integer;
+};
+
+constexpr FunctionRow kFunctions[] = {
+    {CarryKind::kTrunc, ExprKind::kTrunc, true}, {CarryKind::kFloor, ExprKind::kFloor, true},
+    {CarryKind::kCeil, ExprKind::kCeil, true},   {CarryKind::kRound, ExprKind::kRound, true},
+    {CarryKind::kSqrt, ExprKind::kSqrt, false},  {CarryKind::kLog, ExprKind::kLog, false},
+    {CarryKind::kLog2, ExprKind::kLog2, false},  {CarryKind::kExp, ExprKind::kExp, false},
+};
+
+}  // namespace
 
 Expr computed(ExprPool& p, const Carry& node, Expr a, Expr b) {
   const bool real = p.is_real(a) || (b != nullptr && p.is_real(b));
@@ -53,25 +70,13 @@ Expr computed(ExprPool& p, const Carry& node, Expr a, Expr b) {
     }
     case CarryKind::kBitLength:
       return p.bit_length(a);
-    case CarryKind::kTrunc:
-      return p.rounded(ExprKind::kTrunc, a);
-    case CarryKind::kFloor:
-      return p.rounded(ExprKind::kFloor, a);
-    case CarryKind::kCeil:
-      return p.rounded(ExprKind::kCeil, a);
-    case CarryKind::kRound:
-      return p.rounded(ExprKind::kRound, a);
     case CarryKind::kToReal:
       return p.to_real(a);
-    case CarryKind::kSqrt:
-      return p.real_op(ExprKind::kSqrt, a);
-    case CarryKind::kLog:
-      return p.real_op(ExprKind::kLog, a);
-    case CarryKind::kLog2:
-      return p.real_op(ExprKind::kLog2, a);
-    case CarryKind::kExp:
-      return p.real_op(ExprKind::kExp, a);
     default:
+      for (const FunctionRow& row : kFunctions) {
+        if (row.carry != node.kind) continue;
+        return row.to_integer ? p.rounded(row.expr, a) : p.real_op(row.expr, a);
+      }
       return nullptr;
   }
 }

@@ -1,6 +1,7 @@
 // Tensors that come from outside the operators: constants, or tensors that Python made from sizes.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>

@@ -52,6 +52,7 @@ class Outside {
  private:
   void look(std::size_t op, const Item& a, const Item& b) {
     if (a.kind != b.kind) return;
+    if (a.carried != kNoCarry && b.carried != kNoCarry) return;  // it says what it comes from
     if (is_number(a)) {
       const std::pair pair(number_of(a), number_of(b));
       if (pair.first != pair.second && pair.first == pair.first && !read_.contains(pair)) {

@@ -107,7 +107,61 @@ std::size_t first_other_place(const Run& first, const Run& second, std::size_t b
   return before;
 }
 
+// Whether `through` is among the values whose storage this one shares, or itself.
+bool is_through(const Run& run, RunValue value, RunValue through) {
+  for (; value != kNoRunValue; value = run.values[value].alias) {
+    if (value == through) return true;
+  }
+  return false;
+}
+
+RunValue storage_of(const Run& run, RunValue value) {
+  while (run.values[value].alias != kNoRunValue) value = run.values[value].alias;
+  return value;
+}
+
+// A reshape that is a view here and a copy in the other run (a size of 1): the operator that writes
+// to its storage by one of the two, where the other is used later, or is an input, whose new values
+// are seen outside. kSameProgram: none.
+std::size_t first_write_seen(const Run& run, RunValue view) {
+  const RunValue storage = storage_of(run, view);
+  for (const auto& [op, written] : run.writes) {
+    if (static_cast<std::int32_t>(op) <= run.values[view].producer) continue;
+    if (storage_of(run, written) != storage) continue;
+    const bool by_view = is_through(run, written, view);
+    if (by_view && run.values[storage].origin == Origin::kInput) return op;
+    const auto sees = [&](RunValue v) {
+      return storage_of(run, v) == storage && is_through(run, v, view) != by_view;
+    };
+    if (std::any_of(run.outputs.begin(), run.outputs.end(),
+                    [&](RunValue v) { return v != kNoRunValue && sees(v); })) {
+      return op;
+    }
+    for (std::size_t later = op + 1; later < run.ops.size(); ++later) {
+      const OpRecord& record = run.ops[later];
+      for (std::uint32_t k = record.items; k < record.items + record.item_count; ++k) {
+        const Item& item = run.items[k];
+        if (item.kind != ItemKind::kTensor || item.i == kNoRunValue) continue;
+        if (sees(static_cast<RunValue>(item.i))) return op;
+      }
+    }
+  }
+  return kSameProgram;
+}
+
 }  // namespace
+
+std::size_t first_other_storage(const Run& a, const Run& b) {
+  if (a.writes.empty() || a.values.size() != b.values.size()) return kSameProgram;
+  std::size_t first = kSameProgram;
+  for (std::size_t v = 0; v < a.values.size(); ++v) {
+    const bool here = a.values[v].alias != kNoRunValue, there = b.values[v].alias != kNoRunValue;
+    if (here != there) {
+      first = std::min(first, first_write_seen(here ? a : b, static_cast<RunValue>(v)));
+    }
+  }
+  return first;
+}
 
 Parting parting(const Vocabulary& vocabulary, const Run& first, const Run& second,
                 std::size_t context) {

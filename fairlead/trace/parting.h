@@ -34,4 +34,9 @@ struct Parting {
 [[nodiscard]] Parting parting(const Vocabulary& vocabulary, const Run& first, const Run& second,
                               std::size_t context);
 
+// The first operator that writes where a value shares its storage in one of two runs of the same
+// operators and is a copy in the other, and somebody sees it; kSameProgram: none. No loop explains
+// that.
+[[nodiscard]] std::size_t first_other_storage(const Run& a, const Run& b);
+
 }  // namespace fairlead

@@ -96,18 +96,22 @@ Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::s
 Expr ProgramBuilder::solve_apart(const std::vector<std::int64_t>& observed) {
   if (request_.step == nullptr) return nullptr;
   const auto step = static_cast<std::size_t>(request_.step->value);
+  const bool known = apart_[0] != nullptr && apart_symbols_ == pool().symbols().size();
   std::vector<std::int64_t> seen[2];
   std::vector<std::vector<std::int64_t>> settings[2];
   for (std::size_t run = 0; run < observed.size(); ++run) {
     const std::size_t later = symbol_values_[run].at(step) != 0 ? 1 : 0;
     seen[later].push_back(observed[run]);
-    settings[later].push_back(symbol_values_[run]);
+    if (!known) settings[later].push_back(symbol_values_[run]);
   }
+  if (seen[0].empty() || seen[1].empty()) return nullptr;
   Expr found[2] = {nullptr, nullptr};
   for (const std::size_t later : {0, 1}) {
-    if (seen[later].empty()) return nullptr;
-    Solver solver(pool(), settings[later]);
-    const Solution solution = solver.solve(seen[later], hints_);
+    if (!known) apart_[later] = std::make_unique<Solver>(pool(), std::move(settings[later]));
+  }
+  apart_symbols_ = pool().symbols().size();
+  for (const std::size_t later : {0, 1}) {
+    const Solution solution = apart_[later]->solve(seen[later], hints_);
     if (!solution.found() || solution.ambiguous()) return nullptr;
     found[later] = solution.expr;
   }

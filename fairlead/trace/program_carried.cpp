@@ -542,7 +542,9 @@ bool ProgramBuilder::forgot() const {
 void ProgramBuilder::note_unseen(Expr number, const Counted& counted) {
   constexpr std::size_t kMost = 128;
   const std::vector<SymbolId> over = pool().symbols_of(number);
-  if (over.size() != 1 || pool().symbols()[over[0]].kind != SymbolKind::kSize) return;
+  const auto is_size = [&](SymbolId s) { return pool().symbols()[s].kind == SymbolKind::kSize; };
+  if (!std::all_of(over.begin(), over.end(), is_size) || over.empty()) return;
+  if (over.size() != 1) return note_spread(over, counted);
   std::vector<std::int64_t> setting = request_.symbols[counted.run];
   const std::int64_t base = setting.at(over[0]);
   const std::int64_t looked = std::clamp<std::int64_t>(4 * base, 512, 8192);
@@ -563,7 +565,7 @@ void ProgramBuilder::note_unseen(Expr number, const Counted& counted) {
     const auto [it, fresh] = sizes.try_emplace(value);
     if (size <= base || it->second[1] == 0) it->second[size <= base ? 0 : 1] = size;
     // Its range is not to be seen from here.
-    if (sizes.size() > kMost || (fresh && size > looked / 2)) return;
+    if (sizes.size() > kMost || (fresh && size > looked / 2)) return note_spread(over, counted);
   }
   for (const Expr each : counted.numbers) {
     if (is_const(each)) sizes.erase(each->value);
@@ -574,6 +576,36 @@ void ProgramBuilder::note_unseen(Expr number, const Counted& counted) {
       setting[over[0]] = size;
       program_.unseen.push_back(setting);
     }
+  }
+}
+
+// Which of any number of numbers it is may matter anywhere: small sizes, those around powers, and
+// pairs of them that share no step.
+void ProgramBuilder::note_spread(const std::vector<SymbolId>& over, const Counted& counted) {
+  if (counted.told) return;
+  static constexpr std::int64_t kFar[] = {
+      31,  32,  33,  36,  40,  45,  48,  50,  60,  63,  64,  65,  80,  96,  99,   100,  101, 120,
+      127, 128, 129, 144, 200, 255, 256, 257, 300, 500, 512, 513, 720, 999, 1000, 1024, 1025};
+  constexpr std::int64_t kNear = 26;
+  const auto add = [&](std::vector<std::int64_t> setting) {
+    if (std::find(program_.unseen.begin(), program_.unseen.end(), setting) == program_.unseen.end())
+      program_.unseen.push_back(std::move(setting));
+  };
+  const std::vector<std::int64_t>& base = request_.symbols[counted.run];
+  for (const SymbolId s : over) {
+    std::vector<std::int64_t> setting = base;
+    for (setting[s] = 1; setting[s] <= kNear; ++setting[s]) add(setting);
+    for (const std::int64_t size : kFar) {
+      setting[s] = size;
+      add(setting);
+    }
+  }
+  for (std::int64_t k = 1; over.size() > 1 && k <= kNear; ++k) {
+    std::vector<std::int64_t> setting = base;
+    for (std::size_t n = 0; n < over.size(); ++n) {
+      setting[over[n]] = 1 + k * static_cast<std::int64_t>(7 + 4 * n) % (kNear + 3);
+    }
+    add(setting);
   }
 }
 

@@ -100,6 +100,9 @@ class ProgramBuilder {
   // ---- arguments ------------------------------------------------------------------------------
 
   [[nodiscard]] Expr solve_apart(const std::vector<std::int64_t>& observed);
+  // Over the first steps, and over the others; made anew when there are more symbols.
+  std::unique_ptr<Solver> apart_[2];
+  std::size_t apart_symbols_ = 0;
   Expr solve_int(const std::vector<std::int64_t>& observed, std::string_view what,
                  std::uint32_t at = kNowhere);
   static constexpr std::uint32_t kNowhere = UINT32_MAX;
@@ -167,6 +170,7 @@ class ProgramBuilder {
     std::string module, source;  // of the line that counted
   };
   void note_unseen(Expr number, const Counted& counted);
+  void note_spread(const std::vector<SymbolId>& over, const Counted& counted);
   void add_guards();
   void require_answer(std::size_t guard);
   bool holds_in_all_runs(Expr flag);

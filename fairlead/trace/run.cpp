@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "fairlead/trace/parting.h"
+
 namespace fairlead {
 
 std::uint32_t Vocabulary::intern(std::string_view text) {
@@ -100,7 +102,8 @@ std::size_t first_difference(const Run& a, const Run& b) {
   for (std::size_t op = 0; op < count; ++op) {
     if (!same_operator(a, b, op)) return op;
   }
-  return a.ops.size() == b.ops.size() && a.outputs == b.outputs ? kSameProgram : count;
+  if (a.ops.size() != b.ops.size() || a.outputs != b.outputs) return count;
+  return first_other_storage(a, b);
 }
 
 }  // namespace fairlead

@@ -113,6 +113,7 @@ struct Run {
   std::vector<Carry> carried;
   std::vector<Guard> guards;
   std::vector<CarryId> call_numbers;
+  std::vector<std::pair<std::uint32_t, RunValue>> writes;  // (operator, value that it writes)
   std::vector<CarryId> ranges;  // range(n), in the order of the calls: the node of n
   // Operators before the first number that went where no memory is kept (range(n), a table by n).
   std::size_t forgot_at = SIZE_MAX;

@@ -89,6 +89,7 @@ PyObject* plainly(PyObject* ufunc, PyObject* method, PyObject* args, PyObject* n
   note_forgotten();
   nb::list plain;
   for (Py_ssize_t k = 2; k < PyTuple_GET_SIZE(args); ++k) {
+    forget(PyTuple_GET_ITEM(args, k));
     plain.append(nb::steal(without_memory(PyTuple_GET_ITEM(args, k))));
   }
   const nb::object function = nb::steal(PyObject_GetAttr(ufunc, method));
@@ -104,6 +105,17 @@ PyObject* without_memory(PyObject* object) {
   if (is_float(object)) return PyFloat_FromDouble(PyFloat_AS_DOUBLE(object));
   Py_INCREF(object);
   return object;
+}
+
+// __array__(self, dtype=None, copy=None): an array remembers nothing.
+PyObject* array_of(PyObject* self, PyObject* args, PyObject*) {
+  note_forgotten();
+  forget(self);
+  const nb::object plain = nb::steal(without_memory(self));
+  const nb::object numpy = nb::steal(PyImport_ImportModule("numpy"));
+  if (!plain.is_valid() || !numpy.is_valid()) return nullptr;
+  PyObject* type = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : Py_None;
+  return PyObject_CallMethod(numpy.ptr(), "asarray", "OO", plain.ptr(), type);
 }
 
 // __array_ufunc__(self, ufunc, method, *inputs, **names)

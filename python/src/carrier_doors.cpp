@@ -1,5 +1,6 @@
 // The doors through which a number would lose its memory: int(), float(), range(), len(), math, and
 // items of lists.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -266,7 +267,9 @@ PyObject* math_isqrt(PyObject*, PyObject* args) {
   return whole.a == kNoCarry ? plain : carry(plain, whole);
 }
 PyObject* math_log(PyObject*, PyObject* args) {
-  if (PyTuple_GET_SIZE(args) != 1) note_forgotten();  // to another base
+  for (Py_ssize_t k = 0; PyTuple_GET_SIZE(args) != 1 && k < PyTuple_GET_SIZE(args); ++k) {
+    forget(PyTuple_GET_ITEM(args, k));  // to another base
+  }
   return of_float<CarryKind::kLog>("log", args);
 }
 PyObject* math_log2(PyObject*, PyObject* args) { return of_float<CarryKind::kLog2>("log2", args); }
@@ -278,11 +281,70 @@ PyObject* math_pow(PyObject*, PyObject* args) {
   if (!is_carrier(base) && !is_carrier(power)) return plain;
   return carry_binary(plain, CarryKind::kPow, base, power);
 }
-// Those whose results have no expression.
-template <std::size_t kDoor>
-PyObject* math_forgetful(PyObject*, PyObject* args) {
-  note_forgotten();
-  return PyObject_Call(doors[kDoor].plain, args, nullptr);
+// Those whose results have no expression, of this one.
+PyObject* forgetful(PyObject* plain, PyObject* args, PyObject* names) {
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(args); ++k) forget(PyTuple_GET_ITEM(args, k));
+  return PyObject_Call(plain, args, names);
+}
+
+// math.isnan(v), isinf and isfinite ask about a number as comparisons do: one whose magnitude is
+// neither below infinity nor infinity is none. The answers are those below, there, and for none.
+PyObject* asked_of_infinity(const char* name, PyObject* v, const bool (&answers)[3]) {
+  if (!is_float(v) || carried_node(v) == kNoCarry) {
+    return PyObject_CallOneArg(door_of(name)->plain, v);
+  }
+  const nb::object number = nb::steal(PyNumber_Absolute(v));
+  const nb::object most = nb::steal(PyFloat_FromDouble(HUGE_VAL));
+  if (!number.is_valid() || !most.is_valid()) return nullptr;
+  const bool below = PyObject_RichCompareBool(number.ptr(), most.ptr(), Py_LT) == 1;
+  if (below || answers[1] == answers[2]) return PyBool_FromLong(answers[below ? 0 : 2] ? 1 : 0);
+  const bool at = PyObject_RichCompareBool(number.ptr(), most.ptr(), Py_EQ) == 1;
+  return PyBool_FromLong(answers[at ? 1 : 2] ? 1 : 0);
+}
+PyObject* math_isnan(PyObject*, PyObject* v) {
+  return asked_of_infinity("isnan", v, {false, false, true});
+}
+PyObject* math_isinf(PyObject*, PyObject* v) {
+  return asked_of_infinity("isinf", v, {false, true, false});
+}
+PyObject* math_isfinite(PyObject*, PyObject* v) {
+  return asked_of_infinity("isfinite", v, {true, false, false});
+}
+
+// math.isclose(a, b): |a - b| <= rel_tol * max(|a|, |b|), or <= abs_tol.
+PyObject* math_isclose(PyObject*, PyObject* args, PyObject* names) {
+  PyObject* plain = door_of("isclose")->plain;
+  const bool two = PyTuple_GET_SIZE(args) == 2;
+  PyObject* a = two ? PyTuple_GET_ITEM(args, 0) : nullptr;
+  PyObject* b = two ? PyTuple_GET_ITEM(args, 1) : nullptr;
+  if (!two || (carried_node(a) == kNoCarry && carried_node(b) == kNoCarry)) {
+    return PyObject_Call(plain, args, names);
+  }
+  const auto named = [&](const char* name, double value) {
+    PyObject* given = names == nullptr ? nullptr : PyDict_GetItemString(names, name);
+    return given == nullptr ? nb::steal(PyFloat_FromDouble(value)) : nb::borrow<nb::object>(given);
+  };
+  const nb::object share = named("rel_tol", 1e-9), most = named("abs_tol", 0.0);
+  const nb::object way = nb::steal(PyNumber_Subtract(a, b));
+  if (!way.is_valid()) return nullptr;
+  const nb::object distance = nb::steal(PyNumber_Absolute(way.ptr()));
+  if (!distance.is_valid()) return nullptr;
+  if (PyObject_RichCompareBool(distance.ptr(), most.ptr(), Py_LE) == 1) Py_RETURN_TRUE;
+  for (PyObject* side : {a, b}) {
+    const nb::object scaled = nb::steal(PyNumber_Multiply(side, share.ptr()));
+    if (!scaled.is_valid()) return nullptr;
+    const nb::object limit = nb::steal(PyNumber_Absolute(scaled.ptr()));
+    if (!limit.is_valid()) return nullptr;
+    if (PyObject_RichCompareBool(distance.ptr(), limit.ptr(), Py_LE) == 1) Py_RETURN_TRUE;
+  }
+  Py_RETURN_FALSE;
+}
+
+// operator.index(n) is n.
+PyObject* index(PyObject*, PyObject* object) {
+  if (!is_int(object)) return PyObject_CallOneArg(door_of("index")->plain, object);
+  Py_INCREF(object);
+  return object;
 }
 
 // Of a list of numbers that were read, without a key.
@@ -341,20 +403,14 @@ PyCFunction named() {
 }
 
 Door doors[] = {
-    {"math", "gcd", {"gcd", math_forgetful<0>, METH_VARARGS, "Greatest Common Divisor."}},
-    {"math", "lcm", {"lcm", math_forgetful<1>, METH_VARARGS, "Least Common Multiple."}},
-    {"math", "log10", {"log10", math_forgetful<2>, METH_VARARGS, "Base 10 logarithm of x."}},
-    {"math", "log1p", {"log1p", math_forgetful<3>, METH_VARARGS, "Logarithm of 1 + x."}},
-    {"math", "fmod", {"fmod", math_forgetful<4>, METH_VARARGS, "Return fmod(x, y)."}},
-    {"math", "factorial", {"factorial", math_forgetful<5>, METH_VARARGS, "Find x!."}},
-    {"math", "comb", {"comb", math_forgetful<6>, METH_VARARGS, "Ways to choose k of n items."}},
-    {"math", "sin", {"sin", math_forgetful<7>, METH_VARARGS, "Return the sine of x."}},
-    {"math", "cos", {"cos", math_forgetful<8>, METH_VARARGS, "Return the cosine of x."}},
-    {"math", "tanh", {"tanh", math_forgetful<9>, METH_VARARGS, "Return the hyperbolic tangent."}},
-    {"math", "hypot", {"hypot", math_forgetful<10>, METH_VARARGS, "Euclidean distance."}},
-    {"builtins", "max", {"max", named<of_list<11>>(), kNamed, "The largest."}},
-    {"builtins", "min", {"min", named<of_list<12>>(), kNamed, "The smallest."}},
-    {"builtins", "sum", {"sum", named<of_list<13>>(), kNamed, "The sum."}},
+    {"builtins", "max", {"max", named<of_list<0>>(), kNamed, "The largest."}},
+    {"builtins", "min", {"min", named<of_list<1>>(), kNamed, "The smallest."}},
+    {"builtins", "sum", {"sum", named<of_list<2>>(), kNamed, "The sum."}},
+    {"math", "isnan", {"isnan", math_isnan, METH_O, "Check if x is a NaN."}},
+    {"math", "isinf", {"isinf", math_isinf, METH_O, "Check if x is an infinity."}},
+    {"math", "isfinite", {"isfinite", math_isfinite, METH_O, "Check if x is a number."}},
+    {"math", "isclose", {"isclose", named<math_isclose>(), kNamed, "Whether they are close."}},
+    {"operator", "index", {"index", index, METH_O, "Same as a.__index__()."}},
     {"builtins", "sorted", {"sorted", named<sorted>(), kNamed, "A new sorted list."}},
     {"math", "log2", {"log2", math_log2, METH_VARARGS, "Return the base 2 logarithm of x."}},
     {"math", "exp", {"exp", math_exp, METH_VARARGS, "Return e raised to the power of x."}},
@@ -364,6 +420,16 @@ Door doors[] = {
     {"math", "isqrt", {"isqrt", math_isqrt, METH_VARARGS, "Return the integer square root."}},
     {"math", "log", {"log", math_log, METH_VARARGS, "Return the logarithm of x."}},
 };
+
+// Of math, these ask the number itself, or compute with its own operators.
+constexpr const char* kFaithful[] = {"ceil", "floor", "trunc", "prod"};
+constexpr const char* kForgetfulBuiltins[] = {"bin", "hex", "oct", "chr"};
+
+// All functions that are not in the table and keep no memory; they live as long as the module.
+std::vector<Door>& forgetful_doors() {
+  static auto* list = new std::vector<Door>();
+  return *list;
+}
 
 Door* door_of(const char* name) {
   for (Door& door : doors) {
@@ -377,13 +443,15 @@ Door* door_of(const char* name) {
 void forget_ranges() { made_ranges().clear(); }
 
 void watch_functions(bool on) {
-  for (const Door& door : doors) {
+  const auto watch = [&](const Door& door) {
     // Whoever has replaced it meanwhile keeps what they put there.
     PyObject* current = PyDict_GetItemString(door.dict, door.name);
     if (current == (on ? door.plain : door.watched)) {
       PyDict_SetItemString(door.dict, door.name, on ? door.watched : door.plain);
     }
-  }
+  };
+  for (const Door& door : doors) watch(door);
+  for (const Door& door : forgetful_doors()) watch(door);
 }
 
 void watch_doors(bool on) {
@@ -413,6 +481,26 @@ void find_doors() {
     door.plain = PyDict_GetItemString(door.dict, door.name);
     Py_INCREF(door.plain);
     door.watched = PyCFunction_New(&door.method, nullptr);
+  }
+  const auto add = [](PyObject* dict, const char* name, PyObject* plain) {
+    auto* method = new PyMethodDef{name, named<forgetful>(), kNamed, nullptr};
+    forgetful_doors().push_back(
+        {"", name, *method, dict, Py_NewRef(plain), PyCFunction_New(method, plain)});
+  };
+  PyObject* math = PyModule_GetDict(nb::module_::import_("math").release().ptr());
+  PyObject *name = nullptr, *function = nullptr;
+  for (Py_ssize_t at = 0; PyDict_Next(math, &at, &name, &function) != 0;) {
+    const char* text = PyUnicode_AsUTF8(name);
+    const auto is_it = [&](const char* faithful) { return std::strcmp(faithful, text) == 0; };
+    if (!PyCFunction_Check(function) || door_of(text) != nullptr ||
+        std::any_of(std::begin(kFaithful), std::end(kFaithful), is_it)) {
+      continue;
+    }
+    add(math, text, function);
+  }
+  PyObject* builtins = PyModule_GetDict(nb::module_::import_("builtins").release().ptr());
+  for (const char* text : kForgetfulBuiltins) {
+    add(builtins, text, PyDict_GetItemString(builtins, text));
   }
 }
 

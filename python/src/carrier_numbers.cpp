@@ -28,8 +28,19 @@ PyObject* binary(PyObject* a, PyObject* b) {
 
 template <Binary kSlot>
 PyObject* forgetful(PyObject* a, PyObject* b) {
-  note_forgotten();
+  forget(a);
+  forget(b);
   return compute(a, b, kSlot);
+}
+
+// [0] * n is as long as n says, and does not remember it.
+PyObject* multiplied(PyObject* a, PyObject* b) {
+  PyObject* made = binary<CarryKind::kMul, &PyNumberMethods::nb_multiply>(a, b);
+  if (made == Py_NotImplemented) {
+    if (PyUnicode_Check(a) || PyBytes_Check(a) || PyTuple_Check(a) || PyList_Check(a)) forget(b);
+    if (PyUnicode_Check(b) || PyBytes_Check(b) || PyTuple_Check(b) || PyList_Check(b)) forget(a);
+  }
+  return made;
 }
 
 PyObject* both_of_division(PyObject* a, PyObject* b) {
@@ -60,7 +71,7 @@ PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
   const PyNumberMethods& methods = integers && !below ? *PyLong_Type.tp_as_number : plain_floats;
   PyObject* plain = methods.nb_power(a, b, modulus);
   if (modulus == Py_None) return carry_binary(plain, CarryKind::kPow, a, b);
-  note_forgotten();
+  for (PyObject* number : {a, b, modulus}) forget(number);
   return plain;
 }
 
@@ -214,6 +225,25 @@ PyObject* method_copy(PyObject* self, PyObject*) {
   return self;
 }
 
+PyObject* itself(PyObject* self, void*) { return method_copy(self, nullptr); }
+
+// Those that have no expression.
+PyObject* method_bit_count(PyObject* self, PyObject*) {
+  forget(self);
+  PyObject* plain = without_memory(self);
+  PyObject* result = PyObject_CallMethod(plain, "bit_count", nullptr);
+  Py_DECREF(plain);
+  return result;
+}
+
+PyObject* method_ratio(PyObject* self, PyObject*) {
+  forget(self);
+  PyObject* plain = without_memory(self);
+  PyObject* result = PyObject_CallMethod(plain, "as_integer_ratio", nullptr);
+  Py_DECREF(plain);
+  return result;
+}
+
 // str(n) may be the name of what comes next.
 PyObject* text(PyObject* self) {
   if (const CarryId node = carried_node(self); node != kNoCarry) ask_which(node);
@@ -238,7 +268,20 @@ PyObject* method_reduce(PyObject* self, PyObject*) {
 const PyCFunction kArrayFunction =
     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(array_function));
 
+const PyCFunction kArrayOf = reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(array_of));
+
+// Fractions ask for it. `real` stays the plain number: it is how our own code asks nothing.
+PyGetSetDef kIntParts[] = {
+    {"numerator", itself, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyGetSetDef kFloatParts[] = {{nullptr, nullptr, nullptr, nullptr, nullptr}};
+
 PyMethodDef kIntMethods[] = {
+    {"bit_count", method_bit_count, METH_NOARGS, nullptr},
+    {"conjugate", method_copy, METH_NOARGS, nullptr},
+    {"as_integer_ratio", method_ratio, METH_NOARGS, nullptr},
+    {"__array__", kArrayOf, METH_VARARGS | METH_KEYWORDS, nullptr},
     {"__floor__", method_floor, METH_NOARGS, nullptr},
     {"__ceil__", method_ceil, METH_NOARGS, nullptr},
     {"__trunc__", method_trunc, METH_NOARGS, nullptr},
@@ -255,6 +298,9 @@ PyMethodDef kIntMethods[] = {
 };
 
 PyMethodDef kFloatMethods[] = {
+    {"conjugate", method_copy, METH_NOARGS, nullptr},
+    {"as_integer_ratio", method_ratio, METH_NOARGS, nullptr},
+    {"__array__", kArrayOf, METH_VARARGS | METH_KEYWORDS, nullptr},
     {"__floor__", method_floor, METH_NOARGS, nullptr},
     {"__ceil__", method_ceil, METH_NOARGS, nullptr},
     {"__trunc__", method_trunc, METH_NOARGS, nullptr},
@@ -281,13 +327,14 @@ PyTypeObject* make_type(const char* name, Py_ssize_t size, PyTypeObject* base, P
   std::vector<PyType_Slot> slots = {
       {Py_tp_doc, const_cast<char*>(doc)},
       {Py_tp_methods, methods},
+      {Py_tp_getset, base == &PyLong_Type ? kIntParts : kFloatParts},
       {Py_tp_richcompare, slot(compare)},
       {Py_tp_hash, slot(hash)},
       {Py_tp_repr, slot(text)},
       {Py_tp_str, slot(text)},
       {Py_nb_add, slot(binary<CarryKind::kAdd, &N::nb_add>)},
       {Py_nb_subtract, slot(binary<CarryKind::kSub, &N::nb_subtract>)},
-      {Py_nb_multiply, slot(binary<CarryKind::kMul, &N::nb_multiply>)},
+      {Py_nb_multiply, slot(multiplied)},
       {Py_nb_remainder, slot(binary<CarryKind::kMod, &N::nb_remainder>)},
       {Py_nb_floor_divide, slot(binary<CarryKind::kFloorDiv, &N::nb_floor_divide>)},
       {Py_nb_true_divide, slot(binary<CarryKind::kDiv, &N::nb_true_divide>)},

@@ -69,6 +69,18 @@ void ask_which(CarryId node, bool told) {
   if (sink->run().guards.size() > known) sink->run().guards.back().told = told;
 }
 
+void forget(PyObject* object) {
+  if (sink == nullptr) return;
+  if (const CarryId node = carried_node(object); node != kNoCarry) return ask_which(node);
+  if (!PyTuple_Check(object) && !PyList_Check(object)) return;
+  constexpr Py_ssize_t kMost = 16;
+  const Py_ssize_t count = std::min(kMost, PySequence_Fast_GET_SIZE(object));
+  for (Py_ssize_t k = 0; k < count; ++k) {
+    const CarryId node = carried_node(PySequence_Fast_GET_ITEM(object, k));
+    if (node != kNoCarry) ask_which(node);
+  }
+}
+
 PyObject* carry_binary(PyObject* plain, CarryKind kind, PyObject* a, PyObject* b) {
   if (plain == nullptr || plain == Py_NotImplemented || sink == nullptr) return plain;
   Carry node;

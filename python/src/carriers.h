@@ -5,6 +5,8 @@
 // watched while a run is recorded.
 #pragma once
 
+#include <cstdint>
+
 #include <nanobind/nanobind.h>
 
 #include "fairlead/trace/run.h"

@@ -2,6 +2,8 @@
 // watched, and how nodes and questions are noted.
 #pragma once
 
+#include <cstdint>
+
 #include "carriers.h"
 
 namespace fairlead::python::carriers {
@@ -35,6 +37,9 @@ bool add_guard(Compare compare, CarryId left, CarryId right, bool outcome);
 void note_forgotten();
 // What was asked may depend on which number it is exactly: it is another one, where it can be.
 void ask_which(CarryId node, bool told = false);
+// A number, or those of a list or tuple, went where no memory is kept: which they are may decide
+// what comes next.
+void forget(PyObject* object);
 // A result (stolen) of an operator on these, with its memory; b may be null.
 PyObject* carry_binary(PyObject* plain, CarryKind kind, PyObject* a, PyObject* b);
 
@@ -46,6 +51,7 @@ void watch_floats(bool on);
 // carrier_arrays.cpp: NumPy's functions.
 PyObject* array_function(PyObject* self, PyObject* args, PyObject* names);
 PyObject* array_type(PyObject* self, PyObject* type);
+PyObject* array_of(PyObject* self, PyObject* args, PyObject* names);
 PyObject* without_memory(PyObject* object);  // a new reference
 
 // carrier_lists.cpp: lists of numbers that were read. Null: not one of those, or not to be said.

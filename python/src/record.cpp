@@ -64,6 +64,7 @@ void init_record(nb::module_& m) {
            "library_folders"_a)
       .def("set_modules", &Recorder::set_modules)
       .def("set_persistent", &Recorder::set_persistent)
+      .def("note_data", &Recorder::note_data)
       .def("is_persistent", &Recorder::is_persistent)
       .def("begin", &Recorder::begin, "inputs"_a, "reference"_a = -1, "keep"_a = false,
            "roll"_a = false, "carry"_a = false, "brief"_a = false,
@@ -119,7 +120,8 @@ void init_record(nb::module_& m) {
             const std::size_t op = r.difference(a, b);
             if (op == kSameProgram) return nb::none();
             const Run* runs[] = {&r.run_at(a), &r.run_at(b)};
-            if (rolled && roll(r.vocabulary(), runs)) return nb::none();
+            const bool same_storage = first_other_storage(*runs[0], *runs[1]) == kSameProgram;
+            if (rolled && same_storage && roll(r.vocabulary(), runs)) return nb::none();
             return nb::make_tuple(op, describe(r.vocabulary(), r.run_at(a), op),
                                   describe(r.vocabulary(), r.run_at(b), op));
           },

@@ -37,6 +37,15 @@ std::int64_t call_int(PyObject* object, const char* method) {
   return PyLong_AsLongLong(call(object, method).ptr());
 }
 
+// Where a tensor's numbers are; 0 for one that has none, or does not say.
+std::int64_t address_of(PyObject* tensor) {
+  try {
+    return call_int(tensor, "data_ptr");
+  } catch (const nb::python_error&) {
+    return 0;
+  }
+}
+
 bool alive(PyObject* weak, PyObject* object) {
 #if PY_VERSION_HEX >= 0x030D0000
   PyObject* found = nullptr;
@@ -79,12 +88,21 @@ void Recorder::set_persistent(nb::list tensors) {
   persistent_holders_.clear();
   for (nb::handle pair : tensors) {
     nb::object tensor = pair[1];
-    persistent_.emplace(tensor.ptr(), nb::cast<std::string>(pair[0]));
+    persistent_.emplace(tensor.ptr(),
+                        Named{nb::cast<std::string>(pair[0]), address_of(tensor.ptr())});
     persistent_holders_.push_back(std::move(tensor));
   }
 }
 
 bool Recorder::is_persistent(nb::handle tensor) const { return persistent_.contains(tensor.ptr()); }
+
+void Recorder::note_data(nb::handle tensor, nb::handle made) {
+  if (run_ == nullptr) return;
+  const auto named = persistent_.find(tensor.ptr());
+  const bool same = named != persistent_.end() && named->second.memory != 0 &&
+                    address_of(made.ptr()) == named->second.memory;
+  if (!same) remember(tensor.ptr(), value_of(made.ptr()));
+}
 
 void Recorder::clear_known() {
   for (auto& [object, known] : known_) Py_DECREF(known.weak);
@@ -165,6 +183,25 @@ RunValue Recorder::same_memory(PyObject* tensor) const {
   return kNoRunValue;
 }
 
+bool Recorder::was_moved(PyObject* tensor, Named& named) const {
+  if (named.memory == 0) return false;
+  const std::int64_t now = address_of(tensor);
+  if (now == 0 || now == named.memory) return false;
+  named.memory = -1;  // from now on: its first memory is gone, and others may get it
+  return true;
+}
+
+RunValue Recorder::moved_to(PyObject* tensor) const {
+  const Layout own = layout_of(tensor);
+  const std::int64_t memory = address_of(tensor);
+  for (const auto& [object, known] : known_) {
+    if (object == tensor || !alive(known.weak, object) || address_of(object) != memory) continue;
+    const Layout other = layout_of(object);
+    if (own.count == other.count && own.strides.equal(other.strides)) return known.value;
+  }
+  return kNoRunValue;
+}
+
 RunValue Recorder::new_value(PyObject* tensor, Origin origin) {
   static PyObject* const shape_name = interned("shape");
   static PyObject* const dtype_name = interned("dtype");
@@ -191,10 +228,13 @@ RunValue Recorder::new_value(PyObject* tensor, Origin origin) {
 RunValue Recorder::value_of(PyObject* tensor) {
   const auto it = known_.find(tensor);
   if (it != known_.end() && alive(it->second.weak, tensor)) return it->second.value;
-  const auto named = persistent_.find(tensor);
+  auto named = persistent_.find(tensor);
+  const bool moved = named != persistent_.end() && was_moved(tensor, named->second);
+  if (moved) named = persistent_.end();
   if (named == persistent_.end()) {
-    if (const RunValue made = same_memory(tensor); made != kNoRunValue) {
-      remember(tensor, made);
+    const RunValue made = moved ? moved_to(tensor) : same_memory(tensor);
+    if (made != kNoRunValue) {
+      if (!moved) remember(tensor, made);  // it may get yet other numbers
       return made;
     }
   }
@@ -202,7 +242,7 @@ RunValue Recorder::value_of(PyObject* tensor) {
   RunConstant constant;
   constant.value = v;
   if (named != persistent_.end()) {
-    constant.name = named->second;
+    constant.name = named->second.name;
     constant.persistent = true;
     constant.data = reinterpret_cast<const std::byte*>(call_int(tensor, "data_ptr"));
     for (nb::handle s : call(tensor, "stride"))
@@ -376,6 +416,14 @@ void Recorder::add(nb::handle func, nb::handle args, nb::handle kwargs, nb::hand
   record.results = static_cast<std::uint32_t>(run_->items.size());
   push_result(result, def, tainted);
   record.result_count = static_cast<std::uint32_t>(run_->items.size()) - record.results;
+  if (def.writes >= 0) {
+    for (std::uint32_t k = 0; k < record.result_count; ++k) {
+      const Item& written = run_->items[record.results + k];
+      if (written.kind != ItemKind::kTensor || written.i == kNoRunValue) continue;
+      run_->writes.emplace_back(static_cast<std::uint32_t>(run_->ops.size()),
+                                static_cast<RunValue>(written.i));
+    }
+  }
   run_->ops.push_back(record);
   // Which numbers of a list count is known in the end (carrier_lists.cpp).
   const bool reads_list = def.name.has(Trait::kReads) && record.result_count > 0 &&

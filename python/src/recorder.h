@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 
 #include <array>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -84,6 +85,8 @@ class Recorder final : public CarrySink {
     return !run_ || !same_numbers_so_far(*run_, run_at(reference));
   }
   [[nodiscard]] bool is_persistent(nb::handle tensor) const;
+  // w.data = made, in the run in progress: from then on w is what was made.
+  void note_data(nb::handle tensor, nb::handle made);
   [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
   [[nodiscard]] const Run& run_at(int index) const {
     return *runs_.at(static_cast<std::size_t>(index));
@@ -126,6 +129,13 @@ class Recorder final : public CarrySink {
   void remember(PyObject* tensor, RunValue value);
   // Memory that was not set when it was made, in another tensor: nn.Parameter(torch.empty(..)).
   [[nodiscard]] RunValue same_memory(PyObject* tensor) const;
+  struct Named {
+    std::string name;
+    std::int64_t memory = 0;  // where its numbers were when it was named; 0: nowhere
+  };
+  // A parameter that the model gave other numbers while it ran, w.data = made: what they are.
+  [[nodiscard]] bool was_moved(PyObject* tensor, Named& named) const;
+  [[nodiscard]] RunValue moved_to(PyObject* tensor) const;
   void push_result(nb::handle object, const OpDef& def, bool tainted);
   void push_result_tensor(PyObject* tensor, const OpDef& def, bool tainted);
   std::uint32_t source();
@@ -147,7 +157,7 @@ class Recorder final : public CarrySink {
   Vocabulary vocabulary_;
   std::unordered_map<PyObject*, Op> ops_;
   std::unordered_map<PyObject*, std::uint32_t> modules_;
-  std::unordered_map<PyObject*, std::string> persistent_;
+  std::unordered_map<PyObject*, Named> persistent_;
   std::vector<nb::object> persistent_holders_;
 
   struct CodePlace {

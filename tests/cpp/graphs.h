@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <bit>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>

@@ -133,6 +133,21 @@ TEST_CASE("of two sizes one may have to be far away") {
   CHECK_FALSE(found[0].bound);
 }
 
+TEST_CASE("more questions than can be tried are not left out in silence") {
+  Asked asked(5, 9);
+  ExprPool& pool = *asked.program.graph.pool;
+  // No two of them differ by one number alone: they are no steps of a loop.
+  for (std::int64_t k = 2; k < 80; ++k) {
+    const Expr rest = pool.mod(pool.floordiv(asked.n, asked.number(k)), asked.number(k * k + 1));
+    asked.ask(Compare::kEqual, rest, asked.number(k), false);
+  }
+  const auto found = asked.flips();
+  REQUIRE(found.size() > 60);
+  CHECK(found.back().rest);
+  CHECK(found.back().symbol == 0);
+  CHECK(std::none_of(found.begin(), found.end() - 1, [](const Flip& flip) { return flip.rest; }));
+}
+
 TEST_CASE("behind a question with both answers each side is explored by itself") {
   // k = n // 4; a loop runs min(k, 4) times: 4 < k, or k == 4.
   Asked asked(33, 9);

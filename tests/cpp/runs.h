@@ -7,6 +7,7 @@
 //   });
 #pragma once
 
+#include <cstdint>
 #include <cstring>
 #include <deque>
 #include <functional>

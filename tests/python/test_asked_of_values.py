@@ -11,24 +11,15 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from wrapped import Wrap
 
 import fairlead
-
-
-class Fn(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-        self.eval()
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def exported(function, tmp_path, *example):
     """The file as a function, and its contract."""
     path = tmp_path / "model.onnx"
-    model = function if isinstance(function, nn.Module) else Fn(function)
+    model = function if isinstance(function, nn.Module) else Wrap(function)
     result = fairlead.export(model.eval(), example, path)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     names = [i.name for i in session.get_inputs()]

@@ -5,24 +5,16 @@ import sys
 
 import pytest
 import torch
+from wrapped import Wrap
 
 import fairlead
 
 IDS = torch.tensor([[3, 5, 7], [2, 9, 4]])
 
 
-class Fn(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
-
-
 def contract_of(function, *inputs, **options):
     torch.manual_seed(0)
-    return fairlead.export(Fn(function).eval(), inputs, None, **options).contract
+    return fairlead.export(Wrap(function).eval(), inputs, None, **options).contract
 
 
 def floats(*sizes):

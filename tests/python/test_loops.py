@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import onnx
+import onnxruntime
 import pytest
 import torch
 from fairlead.verify.runtime_check import OnnxSession
@@ -266,7 +267,7 @@ class Varies(torch.nn.Module):
 
     def forward(self, x):
         for step in range(x.shape[1]):
-            x = x.sin() if step in (0, 1, 3, 6, 10, 15, 21, 28, 36) else x.cos()
+            x = x.sin() if step in (0, 2, 3, 7, 12, 14, 21, 25, 37) else x.cos()
         return x
 
 
@@ -298,3 +299,31 @@ def test_a_state_space_model_decodes_any_prompt(tmp_path):
     (got,) = session.run({"input_ids": ids})
     with torch.no_grad():
         torch.testing.assert_close(torch.as_tensor(got), model(ids).logits, atol=1e-4, rtol=1e-4)
+
+
+class ComplexState(torch.nn.Module):
+    """A state space of complex numbers, step by step, real and complex results of which are kept."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.decay = torch.nn.Parameter(torch.randn(4, dtype=torch.complex64) * 0.3)
+
+    def forward(self, x):
+        state = torch.zeros(x.shape[0], 4, dtype=torch.complex64)
+        real, whole = [], []
+        for step in range(x.shape[1]):
+            state = state * self.decay + x[:, step]
+            real.append(state.real)
+            whole.append(state * 2)
+        return torch.stack(real, 1), torch.stack(whole, 1)[:, -1].abs(), state.imag
+
+
+def test_a_loop_carries_and_collects_complex_numbers(tmp_path):
+    model = ComplexState().eval()
+    fairlead.export(model, (torch.randn(2, 7, 4),), tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for shape in ((1, 3, 4), (5, 20, 4)):
+        x = torch.randn(shape)
+        for got, expected in zip(session.run(None, {session.get_inputs()[0].name: x.numpy()}), model(x), strict=True):
+            torch.testing.assert_close(torch.from_numpy(got), expected.detach(), rtol=1e-4, atol=1e-5)

@@ -438,3 +438,85 @@ def test_numbers_assigned_in_a_run_without_weights_are_no_other_program(tmp_path
     result = fairlead.export(model, (torch.randn(2, 4096, 64),), tmp_path / "model.onnx")
     assert "scalar_tensor" not in str(result.contract)
     agrees(model, tmp_path / "model.onnx", (3, 4, 64), (1, 4999, 64), (2, 5000, 64))
+
+
+class KeptTable(torch.nn.Module):
+    """Positions that are kept for one size, and made for others."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.side = 8
+        self.register_buffer("table", self.made(8, 8))
+        self.project = torch.nn.Conv2d(3, 4, 2, 2)
+
+    def made(self, height, width):
+        rows, columns = torch.arange(height // 2).float(), torch.arange(width // 2).float()
+        return (rows[:, None] + 0.1 * columns).sin()[None, None]
+
+    def forward(self, x):
+        height, width = x.shape[-2:]
+        table = self.table if height == self.side and width == self.side else self.made(height, width)
+        return self.project(x) + table
+
+
+def test_sizes_other_than_the_one_that_is_kept_are_a_program_of_the_file(tmp_path):
+    model = KeptTable().eval()
+    result = fairlead.export(model, (torch.randn(2, 3, 8, 8),), tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    name = session.get_inputs()[0].name
+    for shape in [(2, 3, 8, 8), (1, 3, 8, 8), (3, 3, 12, 8), (3, 3, 8, 14), (2, 3, 20, 10), (1, 3, 6, 4)]:
+        x = torch.randn(shape)
+        torch.testing.assert_close(torch.from_numpy(session.run(None, {name: x.numpy()})[0]), model(x).detach())
+    assert not [row for row in result.contract.fixed if row.axis in (2, 3)]
+
+
+class InMultiples(torch.nn.Module):
+    """Takes multiples of 32, and shifts windows only where there are several."""
+
+    def forward(self, x):
+        if x.shape[1] % 32 != 0:
+            raise ValueError("must be divisible by 32")
+        if x.shape[1] > 96:
+            return x.roll(3, 1).cumsum(1)
+        return x * 2
+
+
+def test_multiples_may_be_of_two_programs(tmp_path):
+    model = InMultiples().eval()
+    fairlead.export(model, (torch.randn(2, 64, 5),), tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    name = session.get_inputs()[0].name
+    for size in (32, 64, 96, 128, 320):
+        x = torch.randn(3, size, 5)
+        torch.testing.assert_close(torch.from_numpy(session.run(None, {name: x.numpy()})[0]), model(x))
+
+
+class FarTable(torch.nn.Module):
+    """Positions from a table of 5,000 both ways, as a conformer has them."""
+
+    def __init__(self, attends):
+        super().__init__()
+        self.attends = attends
+        self.linear = torch.nn.Linear(4, 4)
+        self.table = torch.nn.Buffer(torch.randn(9999, 4))
+
+    def forward(self, x, mask):
+        n, middle = x.shape[1], self.table.shape[0] // 2
+        if self.table.shape[0] >= 2 * n - 1:
+            positions = self.table[middle - n + 1 : middle + n]
+        elif self.attends:
+            positions = torch.zeros(2 * n - 1, 4)
+        else:
+            raise ValueError("too long")
+        y = self.linear(x) * mask[:, :, None] + positions[:n]
+        return (y @ y.mT).softmax(-1) @ y if self.attends else y
+
+
+@pytest.mark.parametrize("attends", [False, True])
+def test_a_program_ends_at_the_very_size_far_away_and_is_not_followed_where_that_costs_too_much(tmp_path, attends):
+    inputs = (torch.randn(13, 60, 4), torch.ones(13, 60))
+    result = fairlead.export(FarTable(attends).eval(), inputs, tmp_path / "model.onnx")
+    length = next(s for s in result.contract.symbols if 60 in s["tried"])
+    assert length["max"] == 5000
+    assert not any("holds both" in note for note in result.contract.notes)

@@ -13,18 +13,9 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from wrapped import Wrap
 
 import fairlead
-
-
-class Fn(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-        self.eval()
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 def line_of(function, text: str) -> str:
@@ -59,7 +50,7 @@ def through_numpy(x):
 @pytest.mark.parametrize("model", [largest_and_smallest, through_numpy], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("verify", [True, False], ids=["verified", "unverified"])
 def test_a_tensor_from_outside_that_follows_the_inputs_is_refused_with_its_line(model, verify, tmp_path):
-    text = refusal(fairlead.Unsupported, Fn(model), (torch.randn(3, 2),), tmp_path, verify=verify)
+    text = refusal(fairlead.Unsupported, Wrap(model), (torch.randn(3, 2),), tmp_path, verify=verify)
     assert text.startswith(
         "[export] Expected everything that follows the inputs to come from PyTorch's operators, but "
     )
@@ -70,7 +61,7 @@ def test_a_tensor_of_numbers_that_were_read_is_made_of_them(tmp_path):
     def through_a_list(x):
         return torch.tensor(x.tolist()) * 2
 
-    fairlead.export(Fn(through_a_list), (torch.randn(3, 2),), tmp_path / "model.onnx")
+    fairlead.export(Wrap(through_a_list), (torch.randn(3, 2),), tmp_path / "model.onnx")
     other = torch.randn(3, 2)
     np.testing.assert_allclose(run(tmp_path / "model.onnx", other)[0], other * 2, rtol=1e-5)
 
@@ -80,7 +71,7 @@ def test_a_tensor_from_outside_that_is_the_same_for_all_values_is_a_constant(tmp
         return x + torch.from_numpy(np.arange(4, dtype=np.float32)) + torch.tensor([x.shape[0]])
 
     x = torch.randn(3, 4)
-    fairlead.export(Fn(shifted), (x,), tmp_path / "model.onnx")
+    fairlead.export(Wrap(shifted), (x,), tmp_path / "model.onnx")
     other = torch.randn(7, 4)
     np.testing.assert_allclose(run(tmp_path / "model.onnx", other)[0], shifted(other), rtol=1e-5)
 
@@ -94,7 +85,7 @@ def by_largest(x):
 @pytest.mark.parametrize("shapes", [None, {}], ids=["free", "fixed"])
 def test_a_branch_on_a_value_is_found_where_the_example_took_one_side(shapes, tmp_path):
     path = tmp_path / "model.onnx"
-    result = fairlead.export(Fn(by_largest), (torch.ones(2, 3) * 2,), path, dynamic_shapes=shapes)
+    result = fairlead.export(Wrap(by_largest), (torch.ones(2, 3) * 2,), path, dynamic_shapes=shapes)
     assert "at other values the model executes another program" in str(result.contract)
     for x in (torch.ones(2, 3) * 3, torch.zeros(2, 3), -torch.ones(2, 3)):
         np.testing.assert_allclose(run(path, x)[0], by_largest(x), rtol=1e-5)
@@ -105,7 +96,7 @@ def test_a_choice_by_a_flag_that_executes_the_same_operators_is_found(tmp_path):
         return x * (2 if flag else 3)
 
     path, x = tmp_path / "model.onnx", torch.randn(2, 3)
-    fairlead.export(Fn(chosen), (x, torch.tensor(True)), path)
+    fairlead.export(Wrap(chosen), (x, torch.tensor(True)), path)
     np.testing.assert_allclose(run(path, x, torch.tensor(True))[0], x * 2, rtol=1e-5)
     np.testing.assert_allclose(run(path, x, torch.tensor(False))[0], x * 3, rtol=1e-5)
 
@@ -116,7 +107,7 @@ def test_a_temperature_that_is_built_in_shows_in_probabilities_of_many_classes(t
     def tempered(x):
         return torch.softmax(x / float(x.std()), -1)
 
-    fairlead.export(Fn(tempered), (torch.randn(2, 20000),), tmp_path / "model.onnx", dynamic_shapes={})
+    fairlead.export(Wrap(tempered), (torch.randn(2, 20000),), tmp_path / "model.onnx", dynamic_shapes={})
     other = torch.randn(2, 20000) * 3
     np.testing.assert_allclose(run(tmp_path / "model.onnx", other)[0], tempered(other), rtol=1e-3)
 
@@ -126,13 +117,13 @@ def test_an_output_is_judged_by_its_own_largest_value(scale, tmp_path):
     def model(x):
         return torch.sigmoid(x @ x.T) * scale
 
-    result = fairlead.export(Fn(model), (torch.randn(3, 5),), tmp_path / "model.onnx")
+    result = fairlead.export(Wrap(model), (torch.randn(3, 5),), tmp_path / "model.onnx")
     assert max(row["scaled"] for row in result.discrepancies) < 1e-4
 
     def wrong(x):
         return torch.sigmoid(x @ x.T) * torch.tensor(scale * np.abs(x.numpy()).mean().item())
 
-    text = refusal(fairlead.FairleadError, Fn(wrong), (torch.randn(3, 5),), tmp_path / "w")
+    text = refusal(fairlead.FairleadError, Wrap(wrong), (torch.randn(3, 5),), tmp_path / "w")
     assert f"{line_of(wrong, 'sigmoid')}" in text
 
 
@@ -145,7 +136,7 @@ def test_the_longest_row_is_read_and_followed(tmp_path):
     def cut(ids):
         return ids[:, : int((ids != 0).sum(1).max())].float().cumsum(1)
 
-    fairlead.export(Fn(cut), (torch.randint(1, 9, (2, 6)),), tmp_path / "model.onnx")
+    fairlead.export(Wrap(cut), (torch.randint(1, 9, (2, 6)),), tmp_path / "model.onnx")
     ids = torch.tensor([[3, 4, 0, 0, 0, 0, 0], [5, 1, 2, 0, 0, 0, 0]])
     np.testing.assert_allclose(run(tmp_path / "model.onnx", ids)[0], cut(ids))
 
@@ -154,7 +145,7 @@ def test_a_count_that_equals_a_size_in_the_example_is_told_from_it(tmp_path):
     def by_count(ids):
         return ids.float() / torch.unique(ids).shape[0]
 
-    fairlead.export(Fn(by_count), (torch.arange(6).reshape(1, 6),), tmp_path / "model.onnx")
+    fairlead.export(Wrap(by_count), (torch.arange(6).reshape(1, 6),), tmp_path / "model.onnx")
     ids = torch.tensor([[3, 4, 3, 4], [3, 3, 3, 3]])
     np.testing.assert_allclose(run(tmp_path / "model.onnx", ids)[0], by_count(ids))
 
@@ -165,7 +156,7 @@ def test_an_empty_selection_is_right_or_refused_with_its_line(tmp_path):
 
     x = torch.rand(40, 30)
     try:
-        fairlead.export(Fn(selected), (x,), tmp_path / "model.onnx")
+        fairlead.export(Wrap(selected), (x,), tmp_path / "model.onnx")
     except fairlead.Discrepancy as error:
         text = str(error)
     else:
@@ -223,7 +214,7 @@ def test_an_input_of_a_class_of_its_own_is_recorded_as_the_tensor_it_is(tmp_path
     def model(x):
         return (x * 2).tanh() @ x.T
 
-    fairlead.export(Fn(model), (torch.randn(3, 5).as_subclass(Marked),), tmp_path / "model.onnx")
+    fairlead.export(Wrap(model), (torch.randn(3, 5).as_subclass(Marked),), tmp_path / "model.onnx")
     x = torch.randn(2, 7)
     np.testing.assert_allclose(run(tmp_path / "model.onnx", x)[0], model(x), atol=1e-5)
 
@@ -239,7 +230,7 @@ class Doubled(torch.Tensor):
 
 
 def test_a_class_that_computes_something_else_is_found(tmp_path):
-    text = refusal(fairlead.Discrepancy, Fn(lambda x: x.tanh()), (torch.randn(3, 5).as_subclass(Doubled),), tmp_path)
+    text = refusal(fairlead.Discrepancy, Wrap(lambda x: x.tanh()), (torch.randn(3, 5).as_subclass(Doubled),), tmp_path)
     assert "at the example's sizes" in text
 
 
@@ -257,7 +248,7 @@ class Own(torch.Tensor):
 
 
 def test_a_class_with_operators_of_its_own_is_refused(tmp_path):
-    text = refusal(fairlead.InvalidInput, Fn(lambda x: x * 2), (Own(torch.randn(3)),), tmp_path)
+    text = refusal(fairlead.InvalidInput, Wrap(lambda x: x * 2), (Own(torch.randn(3)),), tmp_path)
     assert "got args_0 of class test_unseen_values.Own, which has operators of its own" in text
 
 
@@ -350,7 +341,7 @@ def test_a_model_that_does_not_repeat_for_another_reason_says_so(tmp_path):
     def counted(x):
         return x * torch.tensor(float(next(calls)))
 
-    text = refusal(fairlead.Discrepancy, Fn(counted), (torch.randn(2, 3),), tmp_path)
+    text = refusal(fairlead.Discrepancy, Wrap(counted), (torch.randn(2, 3),), tmp_path)
     assert "eager differs from itself: output 'output' differs by " in text
     assert "Something outside of the model decides" in text
 
@@ -362,7 +353,7 @@ def test_every_argument_that_is_built_in_and_every_number_that_is_returned_is_an
     def model(x, count, factor, keep, mode):
         return x[:, :count] * factor, x.shape[0], 1.5
 
-    result = fairlead.export(Fn(model), (torch.randn(3, 5), 3, 2.5, True, "sum"), tmp_path / "model.onnx")
+    result = fairlead.export(Wrap(model), (torch.randn(3, 5), 3, 2.5, True, "sum"), tmp_path / "model.onnx")
     notes = "\n".join(result.contract.notes)
     for text in ("args_1 = 3", "args_2 = 2.5", "args_3 = True", "args_4 = 'sum'"):
         assert f"{text} is built into the file" in notes
@@ -449,7 +440,7 @@ def counted(x, lengths):
 
 def test_a_number_that_a_count_by_values_made_is_chosen_by_that_count(tmp_path):
     path = tmp_path / "m.onnx"
-    fairlead.export(Fn(counted), (torch.randn(3, 23), torch.tensor([2, 19, 10])), path)
+    fairlead.export(Wrap(counted), (torch.randn(3, 23), torch.tensor([2, 19, 10])), path)
     seen = [count for count in range(12) if is_taken(path, torch.randn(3, 23), torch.tensor([5 * count, 1, 2]))]
     assert {0, 2, 3} <= set(seen)
     for count, width in itertools.product(range(12), (1, 2, 17, 23)):
@@ -468,7 +459,7 @@ def cached(n):
 
 def test_a_number_from_a_cache_is_what_it_was_when_it_was_made(tmp_path):
     path = tmp_path / "m.onnx"
-    model = Fn(lambda x, lengths: x[:, cached(int(lengths[0])) % x.shape[1]])
+    model = Wrap(lambda x, lengths: x[:, cached(int(lengths[0])) % x.shape[1]])
     fairlead.export(model, (torch.randn(1, 12), torch.tensor([1])), path)
     for length, width in itertools.product(range(40), (1, 2, 12, 257)):
         x = torch.randn(3, width)
@@ -484,7 +475,7 @@ def test_what_is_asked_of_values_that_change_nothing_is_checked_by_the_file(tmp_
         return (x * 2 if k > 8 else x).cumsum(1) + y.sum()
 
     path = tmp_path / "m.onnx"
-    fairlead.export(Fn(model), (torch.randn(2, 8), torch.randn(2, 5), torch.tensor([1, 8])), path)
+    fairlead.export(Wrap(model), (torch.randn(2, 8), torch.randn(2, 5), torch.tensor([1, 8])), path)
     x, y = torch.randn(2, 8), torch.randn(2, 16)
     (got,) = run(path, x, y, torch.tensor([1, 8]))
     torch.testing.assert_close(torch.from_numpy(got), model(x, y, torch.tensor([1, 8])))
@@ -498,7 +489,7 @@ def test_a_question_that_several_ways_lead_to_is_asked_behind_each(tmp_path):
         return x.cos() if k % 2 else x.sin()
 
     path = tmp_path / "m.onnx"
-    fairlead.export(Fn(model), (torch.randn(4, 8), torch.tensor([1, 8, 6, 1])), path)
+    fairlead.export(Wrap(model), (torch.randn(4, 8), torch.tensor([1, 8, 6, 1])), path)
     right = 0
     for values in itertools.product(range(0, 10, 4), repeat=4):
         x, lengths = torch.randn(4, 8), torch.tensor(values)
@@ -518,7 +509,7 @@ def test_a_count_that_is_told_in_a_message_refuses_nothing(tmp_path):
         assert chosen.numel() <= x.numel(), f"{chosen.shape[0]} chosen of {x.numel()}"
         return chosen.sum() * x.amax(1)
 
-    fairlead.export(Fn(checked), (torch.randn(4, 6),), tmp_path / "model.onnx")
+    fairlead.export(Wrap(checked), (torch.randn(4, 6),), tmp_path / "model.onnx")
     for seed in range(8):
         x = torch.randn(3 + 5 * seed, 29, generator=torch.Generator().manual_seed(seed))
         np.testing.assert_allclose(run(tmp_path / "model.onnx", x)[0], checked(x).numpy(), rtol=1e-4, atol=1e-4)
@@ -529,7 +520,7 @@ def test_a_table_by_the_name_of_a_count_is_no_message(tmp_path):
         table = {str(n): float(n % 3) for n in range(200)}
         return x * table[str(x[x > 0].shape[0])]
 
-    fairlead.export(Fn(looked_up), (torch.linspace(-1, 1, 12).reshape(3, 4),), tmp_path / "model.onnx")
+    fairlead.export(Wrap(looked_up), (torch.linspace(-1, 1, 12).reshape(3, 4),), tmp_path / "model.onnx")
     for count in range(1, 12):
         x = torch.cat([torch.rand(count) + 0.1, -torch.rand(12 - count) - 0.1]).reshape(3, 4)
         try:

@@ -485,3 +485,49 @@ def test_operators_whose_writes_are_not_their_results_are_refused(model, operato
         agree(lambda a: (model(a), a)[1] + 1, (x(3, 4),), tmp_path)
     text = f"[export] Expected operators that write to one tensor and return it, got {operator} (in the model at "
     assert str(caught.value).startswith(text)
+
+
+class Merged(torch.nn.Module):
+    """Gives a parameter other numbers in every call: branches that are merged for inference."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.parts = torch.nn.ParameterList(torch.randn(4, 4) for _ in range(3))
+        self.merged = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        self.merged.weight.data = (self.parts[0] + self.parts[1] @ self.parts[2]).contiguous()
+        first = self.merged(x)
+        self.merged.weight.data = self.parts[1] * x.mean()
+        return first, self.merged(x)
+
+
+def test_a_parameter_that_is_given_other_numbers_while_the_model_runs(tmp_path):
+    model = Merged().eval()
+    fairlead.export(model, (torch.randn(2, 4),), tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for rows in (1, 5):
+        x = torch.randn(rows, 4)
+        for got, expected in zip(session.run(None, {session.get_inputs()[0].name: x.numpy()}), model(x), strict=True):
+            torch.testing.assert_close(torch.from_numpy(got), expected.detach(), rtol=1e-4, atol=1e-5)
+
+
+class Clamped(torch.nn.Module):
+    """Keeps a parameter within bounds by giving it what it is clamped to."""
+
+    def __init__(self):
+        super().__init__()
+        self.shift = torch.nn.Parameter(torch.tensor([-2.0, 0.1, 0.2, 3.0]))
+
+    def forward(self, x):
+        clamped = torch.clamp(self.shift, min=-0.5, max=0.5)
+        self.shift.data = clamped
+        return x * clamped + self.shift
+
+
+def test_a_parameter_that_is_clamped_in_every_call_is_put_back(tmp_path):
+    model = Clamped().eval()
+    result = fairlead.export(model, (x(2, 4),), tmp_path / "m.onnx")
+    assert [row.name for row in result.contract.symbols] == ["batch"]
+    torch.testing.assert_close(model.shift.detach(), torch.tensor([-2.0, 0.1, 0.2, 3.0]))

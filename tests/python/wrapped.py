@@ -7,6 +7,7 @@ class Wrap(torch.nn.Module):
     def __init__(self, fn):
         super().__init__()
         self.fn = fn
+        self.eval()
 
     def forward(self, *args):
         return self.fn(*args)

@@ -1,6 +1,7 @@
 // What a shape rule reads, and the families of rules.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>

@@ -55,6 +55,8 @@ class Job(ABC):
     def __init__(self, model: Any, inputs: Any, path: Any, options: Options, progress: Progress) -> None:
         self.model, self.inputs, self.options, self.progress = model, inputs, options, progress
         self.path: Any = path  # checked, and a string, when it runs
+        self.first_verification: Verification | None = None  # of the example's program
+        self.changing: dict[tuple[Any, ...], Any] = {}  # calls that change the model; see there
         self.staged: Any = None  # files without their final name: whatever happens, they are discarded
         self.experiment: Any = None
         self.plain = False  # the model is not told that it is traced
@@ -205,23 +207,25 @@ class Job(ABC):
         self.discard()
         self.opened = ("", None)
         self.left_out = without
-        for program in programs:
-            program.built.drop_unused()
-        joined = programs[0].built
-        if len(programs) > 1:
-            joined = _core.join_programs([(p.built, self.experiment.bounds(p.number)) for p in programs])
+        joined = _core.join_programs([(p.built, self.experiment.bounds(p.number)) for p in programs])
         contract = self.contract(joined, [self.driver.programs[number] for number in self.experiment.programs])
         self.refuse_assumptions(contract)
         self.staged = self.make(joined, contract)
+        self.first_verification = None
+        self.changing.clear()
         return contract
 
     def verification(self, program: Program, contract: Contract, measured: list[Measured]) -> Verification:
-        return Verification(
+        verification = Verification(
             self.model, self.checked_calls() if program.number == 0 else [program.call],
             self.experiment.probed(program.number), self.input_names, program.names, contract, self.options.tolerance,
             self.path if self.final else "", self.runtime, self.open_once, self.options.allow_random, program.number,
             self.staged.path, program.session, self.keeps_numbers, self.within, self.is_guarded, measured,
+            self.changing, self.first_verification,
         )  # fmt: skip
+        if program.number == 0:
+            self.first_verification = verification
+        return verification
 
     def with_sizes(self, program: Program, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Rows of a program's verification, with the sizes of the file's symbols."""

@@ -106,7 +106,8 @@ class Program:
         self.flips = self.built.flips(ranges)
         return _core.Questions(others=[
             _core.OtherAnswer(question=f.guard, symbol=f.symbol, bound=f.bound, by_values=f.by_values,
-                              spare=f.spare, key=f.key, family=f.family, setting=f.setting) for f in self.flips
+                              spare=f.spare, rest=f.rest, key=f.key, family=f.family, setting=f.setting)
+            for f in self.flips
         ])  # fmt: skip
 
     def require(self, question: int) -> bool:

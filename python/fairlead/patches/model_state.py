@@ -2,6 +2,8 @@
 
 1. Attributes of every submodule, and what they hold: containers, and objects with attributes of their own (a cache,
    a namespace), to a few levels.
+   A parameter that was given other memory (w.data = merged) gets its own again, a submodule that was put in the place
+   of another (BigBird's attention, where a text is short) gives it back.
 2. Buffers are copied, because a forward pass may write into them (running statistics, static caches). Of the parameters
    only those that nn.Embedding(max_norm=..) scales when it looks them up: the others are large, and a forward pass
    that writes them without autograd is unheard of.
@@ -22,6 +24,7 @@ import torch
 CONTAINERS = (list, dict, set, OrderedDict)
 TABLES = ("_buffers", "_parameters", "_modules")
 LEVELS = 4
+_DATA: Any = torch._C.TensorBase.data  # as nobody watches it
 CLOSED = (torch.Tensor, torch.nn.Module, type, types.ModuleType, types.FunctionType, types.MethodType)
 # Attributes with which modules remember the last call: from a real call they would be taken for constants.
 REMEMBERED = ("cached_rotary_positional_embedding", "cached_sequence_length")
@@ -32,7 +35,7 @@ class ModelState:
 
     def __init__(self, model: torch.nn.Module):
         self._saved = [
-            (module, dict(module.__dict__), dict(module._buffers), dict(module._parameters))
+            (module, dict(module.__dict__), [dict(getattr(module, table)) for table in TABLES])
             for module in model.modules()
             if not isinstance(module, torch.jit.ScriptModule)  # its tables are fixed, and not Python's
         ]
@@ -42,7 +45,7 @@ class ModelState:
         self._containers: list[tuple[Any, Any]] = []
         self._paths: dict[int, str] = {}
         known: set[int] = set()
-        for module, attributes, _, _ in self._saved:
+        for module, attributes, _ in self._saved:
             for name, value in attributes.items():
                 if name not in TABLES:
                     self._keep(value, _path(self._names[id(module)], name), known, LEVELS)
@@ -54,6 +57,12 @@ class ModelState:
             for tensor in [*model.buffers(), *scaled]
             if isinstance(tensor, torch.Tensor) and not tensor.is_inference() and tensor.device.type != "meta"
         }
+
+        self._memory = [
+            (tensor, tensor.data_ptr(), tensor.detach())
+            for tensor in model.parameters()
+            if type(tensor) is torch.nn.Parameter and tensor.device.type == "cpu"
+        ]
 
     def _keep(self, value: Any, path: str, known: set[int], levels: int) -> None:
         if id(value) in known or isinstance(value, CLOSED) or levels == 0:
@@ -79,12 +88,16 @@ class ModelState:
         """The paths of attributes that are not as they were: self.n, self.encoder.seen. Buffers are not among them:
         what is written there is recorded."""
         found: list[str] = []
-        for module, attributes, _, _ in self._saved:
+        for module, attributes, tables in self._saved:
             prefix = self._names[id(module)]
             for name in sorted(module.__dict__.keys() | attributes.keys(), key=str):
                 if name in TABLES or name.startswith("_forward"):
                     continue
                 if module.__dict__.get(name, found) is not attributes.get(name, found):
+                    found.append(_path(prefix, name))
+            modules = tables[TABLES.index("_modules")]
+            for name in modules.keys() | module._modules.keys():
+                if module._modules.get(name) is not modules.get(name):
                     found.append(_path(prefix, name))
         found += [self._paths[id(c)] for c in self._empty if c]
         for container, before in self._containers:
@@ -93,12 +106,12 @@ class ModelState:
         return list(dict.fromkeys(found))
 
     def restore(self) -> None:
-        for module, attributes, buffers, parameters in self._saved:
+        for module, attributes, tables in self._saved:
             _put_back(module.__dict__, attributes)
-            if buffers or module._buffers:
-                _put_back(module._buffers, buffers)
-            if parameters or module._parameters:
-                _put_back(module._parameters, parameters)
+            for table, before in zip(TABLES, tables, strict=True):
+                now = module.__dict__[table]
+                if before or now:
+                    _put_back(now, before)
         for container in self._empty:
             if container:
                 container.clear()
@@ -106,6 +119,9 @@ class ModelState:
             if not _same(container, before):
                 container.clear()
                 container.extend(before) if isinstance(container, list) else container.update(before)
+        for parameter, memory, own in self._memory:
+            if parameter.data_ptr() != memory:
+                _DATA.__set__(parameter, own)
         for key, (tensor, version, before) in self._written.items():
             if tensor._version != version:
                 with torch.no_grad():

@@ -25,6 +25,7 @@ from torch.utils import _pytree as pytree
 
 from fairlead import _core
 from fairlead.base.errors import error_found
+from fairlead.base.memory import raise_if_memory_lacks
 from fairlead.contract import LARGEST, Check, Contract, FixedDim, Symbol, Tensor, merged
 from fairlead.patches.model_state import ModelState
 from fairlead.record.session import RecordingSession, instead
@@ -418,7 +419,7 @@ class ProgramExport:
                 )  # fmt: skip
                 verification.seconds = self.patience
                 return verification.run()
-            except (_core.FairleadError, MemoryError):
+            except _core.FairleadError:
                 raise
             except TookTooLong:
                 raise _core.InvalidInput(
@@ -426,6 +427,7 @@ class ProgramExport:
                     "longer, or has no end. Pass verify=False to convert it without a check."
                 ) from None
             except Exception as error:  # a file may hold a program that does not run
+                raise_if_memory_lacks(error)
                 raise _core.InvalidInput(
                     f"[export] Expected a program that runs, but it raised {type(error).__name__}: "
                     f"{first_line(error)}. Pass verify=False to convert it without a check."

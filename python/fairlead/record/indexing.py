@@ -112,17 +112,23 @@ def setitem(session: Any, tensor: torch.Tensor, index: Any, value: Any) -> None:
 
 
 def selected(tensor: torch.Tensor, index: Any, value: Any) -> tuple[torch.Tensor, list[torch.Tensor | None]] | None:
-    """The view and the indices of x[mask] = values, where each selected element has a value of its own: PyTorch takes
-    leading ones off the sizes of the values, so that it does another thing where one element happens to be selected."""
+    """The view and the indices of x[mask] = values, or x[rows, columns] = values, where each selected element has a
+    value of its own: PyTorch takes leading ones off the sizes of the values, so that it does another thing where one
+    element happens to be selected."""
     items = index if type(index) is tuple else (index,)
-    masks = [item for item in items if isinstance(item, torch.Tensor)]
-    if len(masks) != 1 or masks[0].dtype != torch.bool or masks[0].dim() == 0 or type(value) is not torch.Tensor:
+    chosen = [item for item in items if isinstance(item, torch.Tensor)]
+    if not chosen or type(value) is not torch.Tensor:
+        return None
+    if not (len(chosen) == 1 and chosen[0].dtype == torch.bool and chosen[0].dim() > 0) and not are_places(
+        items, chosen
+    ):
         return None
     if value.dtype != tensor.dtype or any(dims_of(item) is None or isinstance(item, bool) for item in items):
         return None
     rest = tensor.dim() - sum(dims_of(item) or 0 for item in items)
     added = sum(item is None for item in items) - sum(isinstance(item, int) for item in items)
-    if rest < 0 or not 0 < value.dim() <= tensor.dim() + added - masks[0].dim() + 1:
+    taken = sum(dims_of(item) or 0 for item in chosen)
+    if rest < 0 or not 0 < value.dim() <= tensor.dim() + added - taken + 1:
         return None
     places: list[torch.Tensor | None] = []
     dim = 0
@@ -130,9 +136,9 @@ def selected(tensor: torch.Tensor, index: Any, value: Any) -> tuple[torch.Tensor
         if isinstance(item, int):
             tensor = tensor.select(dim, item)
             continue
-        if item is masks[0]:
+        if isinstance(item, torch.Tensor):
             places.append(item)
-            dim += item.dim()
+            dim += dims_of(item) or 0
             continue
         if item is None:
             tensor = tensor.unsqueeze(dim)
@@ -142,6 +148,14 @@ def selected(tensor: torch.Tensor, index: Any, value: Any) -> tuple[torch.Tensor
         places += [None] * passed
         dim += passed
     return tensor, places
+
+
+def are_places(items: tuple[Any, ...], chosen: list[torch.Tensor]) -> bool:
+    """Whether they are lists of integers side by side: what they select is then one dimension, where they stand."""
+    if any(item.dtype != torch.int64 or item.dim() != 1 for item in chosen):
+        return False
+    first = next(k for k, item in enumerate(items) if isinstance(item, torch.Tensor))
+    return all(isinstance(item, torch.Tensor) for item in items[first : first + len(chosen)])
 
 
 def pad(session: Any, input: torch.Tensor, pad: Any, mode: str = "constant", value: float | None = None) -> Any:
@@ -177,12 +191,35 @@ def chunk(session: Any, input: torch.Tensor, chunks: int, dim: int = 0) -> Any:
     return session.execute(SPLIT, input, (size + chunks - 1) // chunks, dim)
 
 
+MOST_SEQUENCES = 8  # whose lengths are compared one by one
+
+
+def pad_sequence(
+    session: Any, sequences: Any, batch_first: bool = False, padding_value: float = 0.0, padding_side: Any = "right"
+) -> Any:
+    """The longest of some sequences is a question about their lengths, which PyTorch asks below Python."""
+    plain: Any = torch._C._nn.pad_sequence
+    alike = all(type(t) is torch.Tensor and t.dim() == sequences[0].dim() > 0 for t in sequences)
+    lengths = [session.core.size_of(t, 0) for t in sequences] if alike and len(sequences) <= MOST_SEQUENCES else []
+    if not any(isinstance(length, SizeInt) for length in lengths) or padding_side not in ("left", "right"):
+        return plain(sequences, batch_first, padding_value, padding_side)
+    lengths = [t.size(0) if length is None else length for t, length in zip(sequences, lengths, strict=True)]
+    most = max(lengths)
+    others = [0, 0] * (sequences[0].dim() - 1)
+    padded = []
+    for t, length in zip(sequences, lengths, strict=True):
+        missing = [0, most - length] if padding_side == "right" else [most - length, 0]
+        padded.append(session.execute(PAD, t, [*others, *missing], padding_value))
+    return torch.stack(padded, 0 if batch_first else 1)
+
+
 CANONICAL = {
     torch.Tensor.chunk: chunk,
     torch.chunk: chunk,
     torch.Tensor.__getitem__: getitem,
     torch.Tensor.__setitem__: setitem,
     torch._C._nn.pad: pad,
+    torch._C._nn.pad_sequence: pad_sequence,
     torch.Tensor.narrow: narrow,
     torch.narrow: narrow,
 }

@@ -17,7 +17,7 @@ from fairlead.record.light_grouped import GROUPED, grouped
 from fairlead.record.light_recurrent import LAYERS, recurrent
 
 META, CPU = torch.device("meta"), torch.device("cpu")
-MOST_ZEROS = 1 << 24  # elements of the arguments of an operator that is tried again with data
+FRESH = 64 << 20  # bytes from which on memory is always new from the system
 
 
 class NeedsWeightsError(RuntimeError):
@@ -98,19 +98,24 @@ def refusal(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exc
     """What to raise for an operator that failed without data: its own error where it fails with zeros as well, since
     sizes and types alone are wrong then."""
     leaves, form = pytree.tree_flatten((args, kwargs))
-    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    if sum(t.numel() for t in tensors) > MOST_ZEROS:
+    try:
+        given = [zeros_like(CPU if leaf == META else leaf) for leaf in leaves]
+    except RuntimeError:  # no addresses for so many
         return NeedsWeightsError(str(error))
-    given = [
-        torch.empty_strided(t.shape, t.stride(), dtype=t.dtype).zero_() if isinstance(t, torch.Tensor) else t
-        for t in [CPU if leaf == META else leaf for leaf in leaves]
-    ]
     try:
         args, kwargs = pytree.tree_unflatten(given, form)
         func(*args, **kwargs)
     except Exception as own:
         return own
     return NeedsWeightsError(str(error))
+
+
+def zeros_like(leaf: Any) -> Any:
+    if not isinstance(leaf, torch.Tensor):
+        return leaf
+    found = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype)
+    # Many come from the system, as zeros that take no memory until somebody writes them.
+    return found.zero_() if found.numel() * found.element_size() < FRESH else found
 
 
 def written(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[torch.Tensor]:

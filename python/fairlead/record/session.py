@@ -16,9 +16,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairlead import _core
 from fairlead.base.alone import changed, forget, pass_on
+from fairlead.base.memory import raise_if_memory_lacks
 from fairlead.patches.model_state import ModelState
 from fairlead.record.control_flow import register_rules
 from fairlead.record.direct import set_direct
+from fairlead.record.given_data import watch_data
 from fairlead.record.indexing import CANONICAL
 from fairlead.record.light import Light, NeedsWeightsError, device_of, needs_data, stays
 from fairlead.record.memos import Memos
@@ -47,6 +49,10 @@ def snapshot_of(session: RecordingSession) -> Callable[[torch.Tensor, bool], tup
 
     def copied(tensor: torch.Tensor, constant: bool) -> tuple[Any, ...]:
         owner = held()
+        if (
+            tensor.is_meta and not constant
+        ):  # an operator made it of weights alone, and stays one: there is nothing to keep
+            return None, 0
         if constant and tensor.is_meta and tensor.numel() and owner is not None and owner.placed is not None:
             # Elsewhere a run with weights has them.
             raise NeedsWeightsError("a constant that it makes beside a tensor without data has none either")
@@ -399,6 +405,7 @@ class RecordingSession:
         if self._entered == 1:
             self._stack.enter_context(torch.no_grad())
             self._stack.enter_context(tracing_switches(self.flags))
+            self._stack.enter_context(watch_data(self.core.note_data))
         return self
 
     def __exit__(self, *exc: Any) -> Any:
@@ -540,6 +547,8 @@ class RecordingSession:
                 raise
             except Exception as error:  # the model refused these sizes: whatever it raised is the answer
                 pass_on(error)
+                if reference < 0:  # at other sizes the model may take more than there is
+                    raise_if_memory_lacks(error)
                 self.about_weights = self.light is not None and needs_data(error)
                 words = f"{type(error).__name__}: {error}".strip().split("\n")[0][:300]
                 return Outcome(error=words + place_of(error))

@@ -10,7 +10,8 @@ from typing import Any
 
 import torch
 
-from fairlead._core import FairleadError, InvalidInput
+from fairlead._core import FairleadError, InvalidInput, ReadAhead
+from fairlead.base.memory import free_memory
 from fairlead.base.plain_json import plain_json
 from fairlead.contract import SHARED_CACHE, Contract, Function, Fusion
 from fairlead.experiment.job import Job
@@ -213,9 +214,16 @@ class OnnxExport(Job):
     def open(self, path: str) -> OnnxSession:
         weights = self.session.weightless.bytes if self.has_begun else self.staged.external_bytes
         packs = self.has_integers or weights < LARGE
+        # It begins before the session is made, while eager computes the first outputs.
+        data = os.path.join(os.path.dirname(path), os.path.basename(self.staged.external_path))
+        ahead = ReadAhead(data) if 0 < self.staged.external_bytes < free_memory() else None
+        session: OnnxSession
         if self.mask:
-            return StaticSession(path, dict(self.cache_pairs), self.mask, self.mask_axis, packs=packs)
-        return OnnxSession(path, packs=packs)
+            session = StaticSession(path, dict(self.cache_pairs), self.mask, self.mask_axis, packs=packs)
+        else:
+            session = OnnxSession(path, packs=packs)
+        session.ahead = ahead
+        return session
 
     def run_program(self, model: torch.nn.Module | None) -> ExportResult:
         """The second way in: a program that torch.export made, or is asked to make."""

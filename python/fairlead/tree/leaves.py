@@ -94,8 +94,8 @@ def replace_leaf_tensors(obj: Any, tensors: Mapping[str, torch.Tensor] | Sequenc
 
 
 def with_numbers(obj: Any) -> Any:
-    """The same structure with the numbers in its dicts, lists, tuples and dataclasses as tensors of no dimension: what
-    a file can give back of them.
+    """The same structure with the numbers in its dicts, lists, tuples, dataclasses and objects beside tensors as
+    tensors of no dimension: what a file can give back of them.
 
     >>> with_numbers((torch.zeros(2), 3))
     (tensor([0., 0.]), tensor(3))
@@ -104,7 +104,10 @@ def with_numbers(obj: Any) -> Any:
         return torch.tensor(int(obj)) != 0
     if isinstance(obj, (int, float)) and not isinstance(obj, enum.Enum):
         return torch.tensor(obj) if isinstance(obj, float) or -(2**63) <= obj < 2**63 else obj
+    if type(obj) is complex:
+        return torch.tensor(obj)
     plain = isinstance(obj, (Mapping, list, tuple)) or (dataclasses.is_dataclass(obj) and not isinstance(obj, type))
+    plain = plain or (not isinstance(obj, (torch.Tensor, *SKIPPED)) and holds_a_tensor(obj))
     if not plain or kind_of(obj) is not Kind.NOT:
         return obj
     inner = children(obj) or []
@@ -112,6 +115,12 @@ def with_numbers(obj: Any) -> Any:
     if all(values[name] is child for name, child in inner):
         return obj
     return tuple(values.values()) if isinstance(obj, torch.Size) else with_children(obj, values)
+
+
+def holds_a_tensor(obj: Any) -> bool:
+    """Whether it is an object of a class of one's own with a tensor among its attributes."""
+    attributes = getattr(obj, "__dict__", None)
+    return type(attributes) is dict and any(isinstance(value, torch.Tensor) for value in attributes.values())
 
 
 def output_names(names: Iterable[str], inputs: Iterable[str] = ()) -> list[str]:

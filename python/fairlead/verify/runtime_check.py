@@ -25,7 +25,7 @@ TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 2e-2, torc
 
 
 MANY_INPUTS = 1000
-LARGE = 256 << 20  # bytes of weights from which on packing them takes longer than the few runs of a check gain by it
+LARGE = 64 << 20  # bytes of weights from which on packing them takes longer than the few runs of a check gain by it
 
 
 def session_options(packs: bool = True) -> Any:
@@ -52,6 +52,7 @@ class OnnxSession:
         self.run_options, self.seconds = onnxruntime.RunOptions, seconds
         self.cpu = onnxruntime.OrtDevice.make("cpu", 0)._get_c_device()
         self.path = path
+        self.ahead: Any = None  # who reads its data meanwhile
         self.session = onnxruntime.InferenceSession(path, session_options(packs), providers=["CPUExecutionProvider"])
         self.inputs = [i.name for i in self.session.get_inputs()]
         self.optional = [i.name for i in self.session.get_overridable_initializers()]  # with a value of the file's own

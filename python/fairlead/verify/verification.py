@@ -23,6 +23,7 @@ import torch
 from fairlead import _core
 from fairlead._core import Discrepancy, InvalidInput
 from fairlead.base.errors import caused, error_found
+from fairlead.base.memory import lacks_memory, raise_if_memory_lacks
 from fairlead.contract import Contract
 from fairlead.patches.model_state import ModelState
 from fairlead.record.outside import outside_of
@@ -37,6 +38,7 @@ from fairlead.verify.settings import Setting, Settings
 EXACT = (torch.int64, torch.uint64)
 TIED = 0.01  # of an output's elements: more are no ties that numbers happen to have
 NUDGES = 8  # of two equal numbers each comes first in half of them
+MOST_CHANGING = 3  # calls that change the model otherwise than the example does
 
 
 @dataclass
@@ -59,9 +61,12 @@ class Verification:
     within: Callable[[dict[str, int]], dict[str, int]] = dict  # the nearest sizes that the file is made for
     is_guarded: Callable[[], bool] = bool  # whether a guard of torch.export in the program ended the last run
     measured: list[Measured] = field(default_factory=list)  # every check, by number
+    # Calls of all programs that change the model otherwise than the example does, by what they change.
+    changing: dict[tuple[Any, ...], Callable[[], list[torch.Tensor]]] = field(default_factory=dict)
+    first: Verification | None = None  # that of the example, where there is one
 
     def __post_init__(self) -> None:
-        self.state = ModelState(self.model)
+        self.state = ModelState(self.model) if self.recording is None else self.recording.state
         self.changed: list[str] | None = None  # what the first call changed on the model
         self.scales: list[float] = []  # of the outputs at the example
         kinds = {a["kind"] for a in self.contract.assumptions}
@@ -72,6 +77,7 @@ class Verification:
         try:
             self.session = self.open(self.staged)
         except Exception as error:
+            raise_if_memory_lacks(error)
             cause = f"Expected a file that {self.runtime} loads, got: {first_line(error)}"
             raise caused(Discrepancy(f"[verify] {cause}. {self.nothing_written}"), cause) from error
 
@@ -90,8 +96,12 @@ class Verification:
         """What eager computes, with the model left as it was."""
         try:
             found = self.called(tensors)
+            changed = self.state.changes()
             if self.changed is None:
-                self.changed = self.state.changes()
+                self.changed = changed
+            known = self.program == 0 and changed == self.changed
+            if changed and not known and len(self.changing) < MOST_CHANGING:
+                self.changing.setdefault((self.program, *changed), functools.partial(self.called, tensors))
             return found
         finally:
             self.state.restore()
@@ -126,6 +136,8 @@ class Verification:
                 expected = self.draws.runs(run) if self.draws else run()
                 eager_seconds = (time.perf_counter() - start) / (RUNS if self.draws else 1)
             except Exception as error:
+                if not setting.made_up:
+                    raise_if_memory_lacks(error)
                 return self.refused(setting, error)
             self.refuse_drawn()
             row: dict[str, Any] = {"kind": setting.kind, "sizes": setting.sizes}
@@ -136,6 +148,9 @@ class Verification:
                 got = self.session.run(dict(zip(self.input_names, setting.tensors, strict=True)))
                 seconds = time.perf_counter() - start
             except Exception as error:
+                if lacks_memory(error) and setting.made_up:
+                    return self.refused(setting, error)
+                raise_if_memory_lacks(error)
                 # Sizes and values that the file is not for stop it by its own check, whose name is in the message: ONNX
                 # Runtime has no code for it.
                 if setting.made_up and any(words in str(error) for words in self.contract.required):
@@ -275,12 +290,24 @@ class Verification:
     def remembers(self, setting: Setting, output: str) -> Any:
         """What the model remembers from call to call, by the example and, where it changes itself, by other calls."""
         tensors = setting.tensors
+        if self.program != 0:  # what it leaves for the example's
+            return _core.Looked() if self.first is None else self.first.after(self.changing)
         run = functools.partial(self.called, tensors)
         settings = [[max(1, s.min) for s in self.probed.symbols], list(self.probed.run_values[-1])]
         calls = [all_varied(tensors, 7), *(self.settings.at(values, 7).tensors for values in settings)]
         for other in (None, *(functools.partial(self.called, given) for given in calls if self.changed)):
             with contextlib.suppress(Exception):
                 found = remembered(self.model, run, self.output_names, self.state, self.tolerance, other)
+                if found is not None:
+                    return _core.Looked(text=found[0], source=found[1])
+        return self.after(self.changing)
+
+    def after(self, calls: dict[tuple[Any, ...], Callable[[], list[torch.Tensor]]]) -> Any:
+        """How the example's call differs behind others, which change what it leaves alone (self.long = n > 64)."""
+        run = functools.partial(self.called, self.settings.of_call(0).tensors)
+        for before in calls.values():
+            with contextlib.suppress(Exception):
+                found = remembered(self.model, before, self.output_names, self.state, self.tolerance, run)
                 if found is not None:
                     return _core.Looked(text=found[0], source=found[1])
         return _core.Looked()
