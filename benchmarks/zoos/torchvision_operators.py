@@ -40,24 +40,25 @@ _library.impl("nms", nms, "CPU")
 
 
 def roi_align(x, rois, scale, height, width, ratio, aligned):
-    """One region after the other, samples on a grid in each cell, outside of [-1, size] 0."""
+    """Samples on a grid in each cell, outside of [-1, size] 0; regions with as many samples at once."""
     shift = 0.5 if aligned else 0.0
+    left, top, right, bottom = (rois[:, k].double() * scale - shift for k in range(1, 5))
+    wide, high = right - left, bottom - top
+    if not aligned:
+        wide, high = wide.clamp(min=1), high.clamp(min=1)
     out = x.new_zeros(len(rois), x.shape[1], height, width)
-    for r, (number, x1, y1, x2, y2) in enumerate(rois.tolist()):
-        left, top = x1 * scale - shift, y1 * scale - shift
-        wide, high = x2 * scale - shift - left, y2 * scale - shift - top
-        if not aligned:
-            wide, high = max(wide, 1.0), max(high, 1.0)
-        rows = ratio if ratio > 0 else max(1, int(-(-high // height)))
-        columns = ratio if ratio > 0 else max(1, int(-(-wide // width)))
-        ys = top + (torch.arange(height * rows) + 0.5) * (high / height / rows)
-        xs = left + (torch.arange(width * columns) + 0.5) * (wide / width / columns)
-        taken = samples(x[int(number)], ys, xs)
-        out[r] = taken.reshape(x.shape[1], height, rows, width, columns).mean((2, 4))
+    rows = torch.full_like(high, ratio) if ratio > 0 else (high / height).ceil().clamp(min=1)
+    columns = torch.full_like(wide, ratio) if ratio > 0 else (wide / width).ceil().clamp(min=1)
+    for r, c in set(zip(rows.int().tolist(), columns.int().tolist(), strict=True)):
+        for some in ((rows == r) & (columns == c)).nonzero()[:, 0].split(64):
+            ys = top[some, None] + (torch.arange(height * r) + 0.5) * (high[some, None] / height / r)
+            xs = left[some, None] + (torch.arange(width * c) + 0.5) * (wide[some, None] / width / c)
+            taken = samples(x, rois[some, 0].long(), ys.to(x.dtype), xs.to(x.dtype))
+            out[some] = taken.reshape(len(some), x.shape[1], height, r, width, c).mean((3, 5))
     return out
 
 
-def samples(plane, ys, xs):
+def samples(x, number, ys, xs):
     def parts(at, size):
         inside = (at >= -1) & (at <= size)
         at = at.clamp(0)
@@ -66,12 +67,17 @@ def samples(plane, ys, xs):
         rest = torch.where(low >= size - 1, torch.zeros_like(at), at - low)
         return low, high, rest, inside
 
-    y0, y1, ry, iny = parts(ys, plane.shape[1])
-    x0, x1, rx, inx = parts(xs, plane.shape[2])
-    upper = plane[:, y0][:, :, x0] * (1 - rx) + plane[:, y0][:, :, x1] * rx
-    lower = plane[:, y1][:, :, x0] * (1 - rx) + plane[:, y1][:, :, x1] * rx
-    both = upper * (1 - ry)[:, None] + lower * ry[:, None]
-    return both * (iny[:, None] & inx[None])
+    y0, y1, ry, iny = parts(ys, x.shape[2])
+    x0, x1, rx, inx = parts(xs, x.shape[3])
+    last = x.permute(0, 2, 3, 1)
+    ry, rx = ry[:, :, None, None], rx[:, None, :, None]
+
+    def row(y):
+        at = last[number[:, None, None], y[:, :, None], x0[:, None, :]]
+        return at * (1 - rx) + last[number[:, None, None], y[:, :, None], x1[:, None, :]] * rx
+
+    both = row(y0) * (1 - ry) + row(y1) * ry
+    return (both * (iny[:, :, None, None] & inx[:, None, :, None])).permute(0, 3, 1, 2)
 
 
 _library.impl("roi_align", roi_align, "CPU")

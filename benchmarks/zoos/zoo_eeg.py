@@ -11,6 +11,8 @@ NETWORKS = (
     "EEGResNet", "EEGSimpleConv", "EEGTCNet", "ATCNet", "TIDNet", "BDTCN", "TCN", "HybridNet", "FBCNet", "FBMSNet", "IFNet", "FBLightConvNet",
     "MSVTNet", "SincShallowNet", "SPARCNet", "ContraWR", "CTNet", "TSception", "SCCNet", "AttentionBaseNet", "DeepSleepNet", "SleepStagerBlanco2020",
     "SleepStagerChambon2018", "SleepStagerEldele2021", "USleep", "Labram", "BIOT", "EEGMiner", "AttnSleep", "PBT", "MEDFormer", "EEGPT",
+    "BENDR", "BrainModule", "CodeBrain", "SSTDPN", "SyncNet", "TCFormer", "LUNA", "NeuroPose", "EEGDINO",
+    "SensingDynamics", "STEEGFormer", "SignalJEPA", "SignalJEPA_PreLocal",
 )  # fmt: skip
 
 

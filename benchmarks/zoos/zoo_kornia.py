@@ -65,12 +65,48 @@ ON_IMAGES = {
     "gftt": lambda x: kornia.feature.gftt_response(x),
     "hessian": lambda x: kornia.feature.hessian_response(x),
     "total_variation": kornia.losses.total_variation,
+    "guided_blur": lambda x: F.guided_blur(x, x, 3, 0.1),
+    "dexined free edges": lambda x: F.spatial_gradient(x, order=2),
+    "gaussian_discrete": lambda x: F.gaussian_blur2d(x, (3, 5), (0.5, 1.5), border_type="circular"),
+    "rgb_to_yuv": kornia.color.rgb_to_yuv,
+    "rgb_to_yuv420": kornia.color.rgb_to_yuv420,
+    "rgb_to_linear_rgb": kornia.color.rgb_to_linear_rgb,
+    "rgb_to_rgba": lambda x: kornia.color.rgb_to_rgba(x, 0.5),
+    "hsv and back": lambda x: kornia.color.hsv_to_rgb(kornia.color.rgb_to_hsv(x)),
+    "adjust_hue": lambda x: kornia.enhance.adjust_hue(x, 0.2),
+    "adjust_saturation": lambda x: kornia.enhance.adjust_saturation(x, 1.5),
+    "solarize": lambda x: kornia.enhance.solarize(x, 0.5),
+    "invert": kornia.enhance.invert,
+    "normalize": lambda x: kornia.enhance.normalize(x, torch.tensor([0.4, 0.5, 0.6]), torch.tensor([0.2, 0.3, 0.4])),
+    "normalize_min_max": lambda x: kornia.enhance.normalize_min_max(x),
+    "zca_whiten": lambda x: kornia.enhance.zca_whiten(x.flatten(1)[:, :6]),
+    "jpeg": lambda x: kornia.enhance.jpeg_codec_differentiable(x, torch.tensor([50.0])),
+    "histogram": lambda x: kornia.enhance.histogram(x[:, 0].flatten(1), torch.linspace(0, 1, 8), torch.tensor(0.1)),
+    "shear": lambda x: kornia.geometry.shear(x, torch.tensor([[0.1, 0.2]])),
+    "affine": lambda x: kornia.geometry.affine(x, torch.tensor([[[1.0, 0.1, 2.0], [0.0, 1.0, 1.0]]]).repeat(2, 1, 1)),
+    "crop_by_boxes": lambda x: kornia.geometry.crop_and_resize(
+        x, torch.tensor([[[1.0, 1.0], [8.0, 1.0], [8.0, 6.0], [1.0, 6.0]]]).repeat(2, 1, 1), (5, 6)
+    ),
+    "scale_pyramid": lambda x: kornia.geometry.ScalePyramid(3, 1.6, 8)(x)[0],
+    "spatial_soft_argmax": lambda x: kornia.geometry.spatial_soft_argmax2d(x),
+    "soft_nms": lambda x: kornia.geometry.subpix.nms2d(x, (3, 3)),
+    "conv_soft_argmax": lambda x: kornia.geometry.conv_soft_argmax2d(x, (3, 3), (1, 1), (1, 1)),
+    "distance_transform": lambda x: kornia.contrib.distance_transform((x > 0.5).float()),
+    "connected_components": lambda x: kornia.contrib.connected_components((x[:, :1] > 0.5).float(), 5),
+    "tensor_patches": lambda x: kornia.contrib.extract_tensor_patches(x, (4, 4), (2, 2)),
+    "dog": lambda x: kornia.feature.dog_response(x[:, :, None].repeat(1, 1, 3, 1, 1)),
+    "bottom_hat": lambda x: kornia.morphology.bottom_hat(x, torch.ones(3, 3)),
 }
 ON_PAIRS = {
     "ssim": lambda x, y: kornia.metrics.ssim(x, y, 5),
     "psnr": lambda x, y: kornia.metrics.psnr(x, y, 1.0),
     "ssim_loss": lambda x, y: kornia.losses.ssim_loss(x, y, 5),
     "charbonnier": kornia.losses.charbonnier_loss,
+    "ms_ssim": lambda x, y: kornia.losses.MS_SSIMLoss(sigmas=[0.5, 1.0, 2.0])(x, y),
+    "match_nn": lambda x, y: kornia.feature.match_mnn(x[0, 0], y[0, 0])[0],
+    "histogram_matching": kornia.contrib.histogram_matching
+    if hasattr(kornia.contrib, "histogram_matching")
+    else torch.add,
 }
 
 
@@ -92,3 +128,27 @@ MODELS["hardnet"] = lambda: (kornia.feature.HardNet(pretrained=False), (torch.ra
 MODELS["tfeat"] = lambda: (kornia.feature.TFeat(pretrained=False), (torch.rand(2, 1, 32, 32),))
 MODELS["sosnet"] = lambda: (kornia.feature.SOSNet(pretrained=False), (torch.rand(2, 1, 32, 32),))
 MODELS["sift"] = lambda: (kornia.feature.SIFTDescriptor(32), (torch.rand(2, 1, 32, 32),))
+MODELS["tiny_vit"] = lambda: (kornia.models.tiny_vit.TinyViT.from_config("5m"), (torch.rand(1, 3, 224, 224),))
+MODELS["xfeat"] = lambda: (kornia.feature.xfeat.XFeatModel(), (torch.rand(1, 3, 64, 96),))
+MODELS["keynet"] = lambda: (kornia.feature.KeyNet(pretrained=False), (torch.rand(2, 1, 48, 64),))
+MODELS["find_homography"] = lambda: (
+    Of(lambda a, b: kornia.geometry.find_homography_dlt(a, b)),
+    (torch.rand(2, 6, 2), torch.rand(2, 6, 2)),
+)
+MODELS["perspective_transform"] = lambda: (
+    Of(kornia.geometry.get_perspective_transform),
+    (torch.rand(2, 4, 2), torch.rand(2, 4, 2)),
+)
+MODELS["homography_warp"] = lambda: (
+    Of(lambda x, m: kornia.geometry.homography_warp(x, m, (16, 20))),
+    (torch.rand(IMAGE), torch.eye(3).repeat(2, 1, 1) + 0.01),
+)
+MODELS["undistort_points"] = lambda: (
+    Of(kornia.geometry.calibration.undistort_points),
+    (torch.rand(2, 5, 2), torch.eye(3).repeat(2, 1, 1), torch.rand(2, 4) / 10),
+)
+MODELS["rotation_vector"] = lambda: (Of(kornia.geometry.conversions.axis_angle_to_rotation_matrix), (torch.rand(2, 3),))
+MODELS["fundamental"] = lambda: (
+    Of(kornia.geometry.epipolar.sampson_epipolar_distance),
+    (torch.rand(2, 5, 2), torch.rand(2, 5, 2), torch.rand(2, 3, 3)),
+)

@@ -154,3 +154,36 @@ def x_masked():
 
 MODELS |= {f"x_transformers.{name}": decoder(name) for name in DECODERS}
 MODELS |= {"x_transformers.vit": x_vit, "x_transformers.continuous": x_continuous, "x_transformers.masked": x_masked}
+
+
+def x_encoder_decoder():
+    from x_transformers import XTransformer
+
+    given = {"num_tokens": 64, "depth": 1, "heads": 2, "max_seq_len": 32}
+    model = XTransformer(
+        dim=32, **{f"enc_{k}": v for k, v in given.items()}, **{f"dec_{k}": v for k, v in given.items()}
+    )
+    return Pair(model), (torch.randint(0, 64, (2, 9)), torch.randint(0, 64, (2, 7)))
+
+
+class Pair(torch.nn.Module):
+    """Encoder and decoder without the loss."""
+
+    def __init__(self, of):
+        super().__init__()
+        self.of = of
+
+    def forward(self, source, target):
+        return self.of.decoder.net(target, context=self.of.encoder(source, return_embeddings=True))
+
+
+MORE = {
+    "one kv head": {"attn_one_kv_head": True}, "rotary part": {"rotary_pos_emb": True, "rotary_emb_dim": 8},
+    "laser": {"attn_laser": True}, "softclamp": {"attn_softclamp_logits": True}, "gated values": {"attn_gate_values": True},
+    "attention on attention": {"attn_on_attn": True}, "zero kv": {"attn_add_zero_kv": True}, "cope": {"attn_use_cope": True},
+    "relu squared": {"ff_relu_squared": True}, "scalenorm": {"use_scalenorm": True}, "layerscale": {"use_layerscale": True},
+    "polar": {"polar_pos_emb": True}, "selective": {"attn_selective": True}, "differential": {"attn_differential": True},
+}  # fmt: skip
+DECODERS |= MORE
+MODELS |= {f"x_transformers.{name}": decoder(name) for name in MORE}
+MODELS["x_transformers.encoder and decoder"] = x_encoder_decoder

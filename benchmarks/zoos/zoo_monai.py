@@ -48,7 +48,40 @@ NETWORKS = {
     "HoVerNet": ((1, 3, 256, 256), lambda: nets.HoVerNet("fast", 3, 3)),
     "AHNet 2d": (PLANE, lambda: nets.AHNet(layers=(1, 1, 1, 1), spatial_dims=2, in_channels=1, out_channels=2)),
     "VoxelMorphUNet": ((1, 2, 32, 32), lambda: nets.VoxelMorphUNet(2, 2, 8, channels=(4, 4, 8, 8, 8, 4), final_conv_channels=(4, 4))),
+    "AttentionUnet 3d": (VOLUME, lambda: nets.AttentionUnet(3, 1, 2, **SMALL)),
+    "UNETR 3d": (VOLUME, lambda: nets.UNETR(1, 2, 32, feature_size=4, hidden_size=24, mlp_dim=48, num_heads=3, spatial_dims=3)),
+    "SegResNetVAE": (PLANE, lambda: nets.SegResNetVAE((64, 64), 8, spatial_dims=2, init_filters=8, in_channels=1, blocks_down=(1, 1, 1),
+                                                      blocks_up=(1, 1), vae_default_std=0.3, vae_estimate_std=False)),
+    "DynUNet with residuals": (PLANE, lambda: nets.DynUNet(2, 1, 2, (3, 3, 3), (1, 2, 2), (2, 2), filters=(4, 8, 16), res_block=True)),
+    "HighResNet 3d": (VOLUME, lambda: nets.HighResNet(3, 1, 2)),
+    "QuickNat": (PLANE, lambda: nets.Quicknat(num_classes=2, num_channels=1, num_filters=8)),
+    "RegUNet": (PLANE, lambda: nets.RegUNet(2, 1, 4, depth=2)),
+    "LocalNet": (PLANE, lambda: nets.LocalNet(2, 1, 4, extract_levels=(0, 1, 2))),
+    "Restormer": (PLANE, lambda: nets.Restormer(2, 1, 1, dim=8, num_refinement_blocks=1, heads=(1, 1, 2, 2))),
+    "ResNet with shortcut A": (PLANE, lambda: nets.ResNet("basic", [1, 1, 1, 1], [4, 8, 16, 32], spatial_dims=2, n_input_channels=1,
+                                                          shortcut_type="A")),
+    "Classifier": (PLANE, lambda: nets.Classifier((1, 64, 64), 3, channels=(4, 8), strides=(2, 2))),
+    "VarAutoEncoder": (PLANE, lambda: Mean(nets.VarAutoEncoder(2, (1, 64, 64), 1, 4, channels=(4, 8), strides=(2, 2)))),
+    "Generator": ((2, 8), lambda: nets.Generator((8,), (4, 8, 8), (8, 1), (2, 2))),
 }  # fmt: skip
+
+
+class Mean(torch.nn.Module):
+    """An autoencoder without what it draws."""
+
+    def __init__(self, of):
+        super().__init__()
+        self.of = of
+
+    def forward(self, x):
+        return self.of.decode_forward(self.of.encode_forward(x)[0])
+
+
+def tokens():
+    model = nets.DecoderOnlyTransformer(
+        num_tokens=20, max_seq_len=32, attn_layers_dim=16, attn_layers_depth=2, attn_layers_heads=2
+    )
+    return model, (torch.randint(0, 20, (2, 12)),)
 
 
 def diffusion():
@@ -67,3 +100,4 @@ def diffusion():
 
 MODELS = {name: of_shape(*given) for name, given in NETWORKS.items()}
 MODELS["DiffusionModelUNet"] = diffusion
+MODELS["DecoderOnlyTransformer"] = tokens

@@ -44,6 +44,16 @@ NETWORKS = {
     "LaMa.LaMa.LaMa": {},
     "SeemoRe.seemore_arch.SeemoRe": {"scale": 2, "embedding_dim": 12, "num_layers": 1},
     "RGT.rgt_arch.RGT": {"img_size": 32, "embed_dim": 12, "depth": [2], "num_heads": [2], "split_size": [8, 8], "upscale": 2},
+    "FDAT.fdat.FDAT": {"scale": 2, "embed_dim": 16, "num_groups": 1, "depth_per_group": 2, "num_heads": 2, "mid_dim": 16},
+    "FFTformer.fftformer_arch.FFTformer": {"dim": 8, "num_blocks": [1, 1, 1], "num_refinement_blocks": 1},
+    "MixDehazeNet.MixDehazeNet.MixDehazeNet": {"embed_dims": [8, 16, 24, 16, 8], "depths": [1, 1, 1, 1, 1]},
+    "RetinexFormer.retinexformer_arch.RetinexFormer": {"n_feat": 8, "stage": 1, "num_blocks": [1, 1, 1]},
+    "HVICIDNet.cidnet.CIDNet": {"channels": [8, 8, 16, 32], "heads": [1, 2, 4, 8]},
+    "MoESR.MoESR.MoESR": {"scale": 2, "dim": 16, "n_blocks": 1, "n_block": 1, "upsample_dim": 16},
+    "SAFMNBCIE.safmn_bcie.SAFMN_BCIE": {"dim": 8, "n_blocks": 1, "num_layers": 1},
+    "DCTLSA.dctlsa.DCTLSA": {"nf": 20, "num_modules": 1, "upscale": 2, "num_head": 2},
+    "GRL.grl.GRL": {"img_size": 32, "embed_dim": 16, "depths": [2], "num_heads_window": [2], "num_heads_stripe": [2], "window_size": 8,
+                    "stripe_size": [8, 8], "upscale": 2, "upsampler": "pixelshuffle"},
 }  # fmt: skip
 
 
@@ -51,7 +61,7 @@ def builder(name: str):
     def build():
         package, module, of = name.split(".")
         found = importlib.import_module(f"spandrel.architectures.{package}.__arch.{module}")
-        shape = (1, 3, 64, 64) if package in ("Uformer", "SCUNet") else (1, 3, 32, 40)
+        shape = (1, 3, 64, 64) if package in ("Uformer", "SCUNet", "FFTformer") else (1, 3, 32, 40)
         return getattr(found, of)(**NETWORKS[name]), (torch.rand(shape),)
 
     return build

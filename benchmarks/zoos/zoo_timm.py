@@ -26,6 +26,11 @@ PLAIN = (  # take any image
     "deit3_small_patch16_224", "beit_base_patch16_224", "eva02_tiny_patch14_224", "flexivit_small", "vit_tiny_patch16_224",
     "vit_relpos_small_patch16_224", "vit_small_patch14_dinov2", "samvit_base_patch16_224", "swin_tiny_patch4_window7_224",
     "swinv2_cr_tiny_ns_224", "swinv2_tiny_window8_256", "vitamin_small_224", "naflexvit_base_patch16_gap",
+    "eca_nfnet_l0", "resnetaa34d", "sebotnet33ts_256", "sehalonet33ts", "bat_resnext26ts", "convnext_zepto_rms", "fastvit_sa12",
+    "ghostnetv3_050", "levit_conv_128s", "maxxvit_rmlp_nano_rw_256", "coatnext_nano_rw_224", "mobilenetv4_hybrid_medium",
+    "pit_xs_distilled_224", "pvt_v2_b1", "repghostnet_050", "resnetblur18", "sam2_hiera_tiny", "vit_pwee_patch16_reg1_gap_256",
+    "xcit_tiny_12_p8_224", "swin_s3_tiny_224", "edgenext_x_small", "efficientnet_lite0", "mobileone_s1", "tiny_vit_11m_224",
+    "starnet_s050", "efficientvit_m1", "hrnet_w18_small_v2", "twins_pcpvt_base", "crossvit_9_240", "cspdarknet53", "res2next50",
 )  # fmt: skip
 DYNAMIC = {  # what the library itself offers for other sizes
     "vit_tiny_patch16_224": {"dynamic_img_size": True, "img_size": 64},
@@ -44,6 +49,7 @@ FIXED = (  # their weights have the size of the image
     "crossvit", "mvitv2", "hiera", "coatnet", "maxvit", "convit", "gcvit", "pit_", "resmlp", "mixer", "gmixer", "gmlp", "tnt", "nest",
     "volo", "cait", "beit", "eva02", "vit_relpos", "swinv2", "vitamin", "levit", "deit3", "coat_lite", "tiny_vit", "efficientvit_m",
     "samvit", "vit_small_patch14", "botnet", "halonet", "lambda_", "lamhalobotnet", "visformer", "efficientformerv2", "xcit",
+    "sebotnet", "sehalonet", "bat_", "maxxvit", "coatnext", "sam2_", "vit_pwee", "swin_s3",
 )  # fmt: skip
 
 
