@@ -17,6 +17,16 @@ std::int64_t Lab::most_of(const Row& row, std::size_t k) const {
   return found;
 }
 
+// As far as what is known and what was declared let it go.
+std::int64_t Lab::allowed_most(const Row& row, std::size_t k) const {
+  std::int64_t found = most_of(row, k);
+  for (const auto& [place, unit] : units_of(*row.probed, k)) {
+    const std::int64_t declared = request_.leaves.at(place.leaf).requests.at(place.axis).max;
+    if (declared < kLargest) found = std::min(found, declared / unit);
+  }
+  return found;
+}
+
 std::vector<Lab::Bound> Lab::bounds(const Row& row) const {
   std::vector<Bound> found;
   const auto& learnt = ledger_.limits(row.id).least;
@@ -268,16 +278,29 @@ Task<void> Lab::branch_above(Row& row) {
       }
       return std::int64_t{0};
     };
-    if (row.probed->symbols[k].other_above && may_open() && parted_at() == 0) {
+    ProbedSymbol& symbol = row.probed->symbols[k];
+    if (symbol.other_above && may_open() && parted_at() == 0) {
       std::int64_t larger = kLargest;
+      bool told = true;
       for (const Row::Parting& parting : row.partings) {
         for (const auto& [place, unit] : units) {
           const std::int64_t size = parting.sizes.at(place.leaf).at(place.axis);
-          if (size % unit != 0 || size / unit <= row.probed->symbols[k].max) continue;
-          larger = std::min(larger, size / unit);
+          if (size % unit != 0 || size / unit <= symbol.max || size / unit >= larger) continue;
+          larger = size / unit;
+          told = !parting.ran.untold;
         }
       }
-      if (larger < kLargest) {
+      // Where it executes the same alone, a question about several sizes decides, which is followed.
+      bool joint = larger < kLargest && told && row.probed->symbols.size() > 1;
+      if (joint) {
+        const Setting alone = changed(row.probed->runs[0].values, k, larger);
+        const Ran ran = co_await run_at(row, sizes_at(*row.probed, alone), row.probed->runs[0].run);
+        joint = ran.run >= 0;
+      }
+      if (joint) {
+        row.probed->symbols[k].max = allowed_most(row, k);
+        row.probed->symbols[k].other_above = false;
+      } else if (larger < kLargest) {
         Evidence none;
         co_await bound_at_other_program(row, k, larger, none);
       }

@@ -126,6 +126,7 @@ class Lab {
   using Bound = std::tuple<std::string, std::int64_t, std::int64_t>;
   [[nodiscard]] std::vector<Bound> bounds(const Row& row) const;
   [[nodiscard]] std::int64_t most_of(const Row& row, std::size_t k) const;
+  [[nodiscard]] std::int64_t allowed_most(const Row& row, std::size_t k) const;
 
   Request request_;
   Ledger ledger_;
