@@ -108,10 +108,10 @@ class ModelState:
     def restore(self) -> None:
         for module, attributes, tables in self._saved:
             _put_back(module.__dict__, attributes)
-            for table, before in zip(TABLES, tables, strict=True):
+            for table, entries in zip(TABLES, tables, strict=True):
                 now = module.__dict__[table]
-                if before or now:
-                    _put_back(now, before)
+                if entries or now:
+                    _put_back(now, entries)
         for container in self._empty:
             if container:
                 container.clear()
