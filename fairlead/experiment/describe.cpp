@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 
 #include "fairlead/experiment/lab.h"
 #include "fairlead/symbol/copy.h"
@@ -89,9 +90,16 @@ class Describer {
       }
     };
     const std::vector<Fact>& facts = lab_.ledger_.facts();
+    std::set<std::string> ended, followed;  // symbols: a bound of this program, and what is beyond
     for (std::size_t n = lab_.ledger_.since(); n < facts.size(); ++n) {
       const Fact& fact = facts[n];
       if (fact.of == row.id) add(sentence(row, fact));
+      if (fact.of == row.id && fact.kind == FactKind::kMost) {
+        (fact.taken ? ended : followed).insert(fact.evidence.symbol);
+      }
+      if (fact.kind == FactKind::kOpened && lab_.row(fact.of).parent == row.id) {
+        followed.insert(lab_.row(fact.of).symbol);
+      }
       if (fact.kind == FactKind::kClosed && fact.of > 0 && lab_.row(fact.of).parent == row.id &&
           tells(fact)) {
         add(refused_by(lab_.row(fact.of), fact));
@@ -104,7 +112,13 @@ class Describer {
     }
     for (std::size_t k = 0; k < row.probed->symbols.size(); ++k) {
       const ProbedSymbol& symbol = row.probed->symbols[k];
-      if (!symbol.other_above || lab_.most_of(row, k) < kLargest) continue;
+      const std::int64_t most = lab_.most_of(row, k);
+      const bool untold = ended.contains(symbol.name) && !followed.contains(symbol.name);
+      if (most < kLargest && untold && programs_.size() == 1) {
+        add("the file refuses " + symbol.name + " above " + std::to_string(most) +
+            ": there the model executes another program");
+      }
+      if (!symbol.other_above || most < kLargest) continue;
       add("the file refuses " + symbol.name + " above " + std::to_string(symbol.max) + ": there " +
           symbol.reason);
     }

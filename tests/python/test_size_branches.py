@@ -520,3 +520,42 @@ def test_a_program_ends_at_the_very_size_far_away_and_is_not_followed_where_that
     length = next(s for s in result.contract.symbols if 60 in s["tried"])
     assert length["max"] == 5000
     assert not any("holds both" in note for note in result.contract.notes)
+
+
+class ByArea(torch.nn.Module):
+    """Sizes in multiples of 4, whose product decides, by a comparison that is seen or by a text that forgets it."""
+
+    def __init__(self, seen):
+        super().__init__()
+        self.seen = seen
+
+    def forward(self, x):
+        batch, height, width = x.shape
+        y = x.view(batch, height // 4, 4, width // 4, 4).sum((2, 4))
+        area = height * width
+        return y.sin() if (area if self.seen else int(str(area))) > 150 else y.cos()
+
+
+def test_sizes_that_part_only_together_are_free_where_the_model_says_what_decides(tmp_path):
+    model = ByArea(seen=True).eval()
+    result = fairlead.export(model, (torch.randn(2, 8, 8),), tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    name = session.get_inputs()[0].name
+    for height, width in ((8, 12), (12, 12), (12, 16), (40, 4), (64, 64)):
+        x = torch.randn(3, height, width)
+        torch.testing.assert_close(torch.from_numpy(session.run(None, {name: x.numpy()})[0]), model(x))
+    assert any("holds both" in note for note in result.contract.notes)
+
+
+def test_a_bound_behind_which_another_program_is_not_followed_is_said(tmp_path):
+    result = fairlead.export(ByArea(seen=False).eval(), (torch.randn(2, 8, 8),), tmp_path / "m.onnx")
+    most = [s["max"] for s in result.contract.symbols[1:]]
+    for symbol, bound in zip(result.contract.symbols[1:], most, strict=True):
+        words = f"the file refuses {symbol['name']} above {bound}: there the model executes another program"
+        assert words in result.contract.notes
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    x = torch.randn(1, 4 * most[0], 4 * most[1])
+    expected = ByArea(seen=False)(x)
+    torch.testing.assert_close(
+        torch.from_numpy(session.run(None, {session.get_inputs()[0].name: x.numpy()})[0]), expected
+    )
