@@ -6,6 +6,7 @@ python benchmarks/weights.py --real               # a Llama of 3 billion float32
 python benchmarks/weights.py --peers 3 8          # Llamas of so many of its layers (2 and 4 GB), beside other exporters
 python benchmarks/weights.py --places 8           # such a Llama in place, copied, linked and converted
 python benchmarks/weights.py --matrices           # matrices of a 405B, quantised or transposed
+python benchmarks/weights.py --all                # all of it, in 20 minutes
 
 The files of the first kind have a header and no blocks: what is not read need not be there. Weights are bfloat16;
 those that DeepSeek-V3 and gpt-oss publish in blocks of 8 and 4 bits are taken as bfloat16 too.
@@ -489,6 +490,7 @@ def main() -> None:
     parser.add_argument("--peers", nargs="+", type=int, metavar="LAYERS", help="beside other exporters")
     parser.add_argument("--places", type=int, metavar="LAYERS", help="in place, copied, linked, converted")
     parser.add_argument("--matrices", action="store_true", help="the largest matrices, decoded and transposed")
+    parser.add_argument("--all", action="store_true", help="all of these, one after the other: 20 minutes")
     parser.add_argument("--in", dest="where", default=None, metavar="FOLDER", help="where checkpoints are made")
     parser.add_argument("--one", nargs="+", help=argparse.SUPPRESS)
     parser.add_argument("--step", nargs=2, help=argparse.SUPPRESS)
@@ -500,20 +502,25 @@ def main() -> None:
         export_one(given.one[0], *map(json.loads, given.one[1:]))
     elif given.peer:
         peer(*given.peer)
-    elif given.peers:
-        beside(given.peers, given.where)
     elif given.turned:
         turned_one(given.turned)
-    elif given.matrices:
-        matrices(given.where)
-    elif given.places:
-        places(given.places, given.where)
     elif given.step:
         step(*given.step)
-    elif given.real:
-        real(given.where)
     else:
-        published(given.names, given.where)
+        tables(given)
+
+
+def tables(given: argparse.Namespace) -> None:
+    if given.real or given.all:
+        real(given.where)
+    if given.places or given.all:
+        places(given.places or 8, given.where)
+    if given.matrices or given.all:
+        matrices(given.where)
+    if given.peers or given.all:
+        beside(given.peers or [3, 8], given.where)
+    if given.all or not (given.real or given.places or given.matrices or given.peers):
+        published(given.names, given.where)  # the last, because it ends with an error where one took too much
 
 
 if __name__ == "__main__":
