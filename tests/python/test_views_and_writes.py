@@ -531,3 +531,43 @@ def test_a_parameter_that_is_clamped_in_every_call_is_put_back(tmp_path):
     result = fairlead.export(model, (x(2, 4),), tmp_path / "m.onnx")
     assert [row.name for row in result.contract.symbols] == ["batch"]
     torch.testing.assert_close(model.shift.detach(), torch.tensor([-2.0, 0.1, 0.2, 3.0]))
+
+
+class Grown(torch.nn.Embedding):
+    """Its table of positions becomes another parameter where the text is longer than the table."""
+
+    def __init__(self):
+        super().__init__(12, 4)
+        self.weight = torch.nn.Parameter(self.table(12))
+
+    def table(self, rows):
+        return (torch.arange(rows).float()[:, None] * 0.3 ** torch.arange(4).float()).sin()
+
+    def forward(self, ids):
+        if ids.shape[1] + 2 > self.weight.size(0):
+            self.weight = torch.nn.Parameter(self.table(ids.shape[1] + 2), requires_grad=False)
+        return super().forward((ids > 1).int().cumsum(1).long() + 1)
+
+
+def test_a_parameter_that_is_made_anew_for_longer_texts(tmp_path):
+    model = Grown().eval()
+    fairlead.export(model, (torch.randint(0, 9, (3, 5)),), tmp_path / "m.onnx")
+    assert model.weight.shape == (12, 4)
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for length in (1, 10, 11, 40):
+        ids = torch.randint(0, 9, (2, length))
+        (got,) = session.run(None, {session.get_inputs()[0].name: ids.numpy()})
+        torch.testing.assert_close(torch.from_numpy(got), Grown()(ids).detach(), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("made", [lambda w: w, lambda w: torch.nn.Parameter(w)])
+def test_a_parameter_of_what_was_computed_shares_its_memory(made, tmp_path):
+    def forward(a):
+        w = a * 2
+        p = made(torch.nn.Parameter(w))
+        w.mul_(3)
+        first = p + 1
+        p.add_(a)
+        return first, w, p.detach()
+
+    agree(forward, (x(3, 4),), tmp_path)

@@ -1,4 +1,4 @@
-"""w.data = made, while a model runs: no operator, but w is from then on what was made."""
+"""w.data = made and nn.Parameter(made), while a model runs: no operators that a mode sees, but w is what was made."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from fairlead.base.alone import during
 from fairlead.record.switches import recorded_here
 
 _PLAIN: Any = torch._C.TensorBase.data
+_NEW: Any = torch.nn.Parameter.__dict__["__new__"]
 
 
 class _Watched:
@@ -32,12 +33,21 @@ class _Watched:
 @contextlib.contextmanager
 def watch_data(note: Callable[[torch.Tensor, torch.Tensor], None]) -> Iterator[None]:
     every: Any = torch.Tensor
+    parameter: Any = torch.nn.Parameter
+
+    def new(cls: Any, data: Any = None, requires_grad: bool = True) -> Any:
+        made = _NEW(cls, data, requires_grad)  # of a plain tensor it detaches with all modes off
+        if type(data) in (every, parameter) and recorded_here():
+            note(made, data)
+        return made
 
     def enter() -> tuple[Any, ...]:
         every.data = _Watched(note)
+        parameter.__new__ = staticmethod(new)
         return ()
 
     def leave() -> None:
+        parameter.__new__ = _NEW
         if "data" in every.__dict__:
             del every.data
 
