@@ -1,6 +1,7 @@
 """torch.einsum is one operator of the file at every size."""
 
 import random
+import types
 
 import pytest
 import torch
@@ -65,4 +66,23 @@ def test_no_size_is_lost(equation, tmp_path):
     model, run = exported(lambda x, y: torch.einsum(equation, x, y), call(sizes), f"{tmp_path}/model.onnx")
     for other in [(1, 3, 1, 1, 4), (1, 3, 7, 2, 4), (3, 3, 1, 9, 4)]:
         tensors = call(dict(zip("bhijd", other, strict=True)))
+        assert_same(run(*tensors), model(*tensors))
+
+
+def test_where_a_library_chooses_the_order_of_the_operands(tmp_path, monkeypatch):
+    def contract_path(equation, *operands, optimize):
+        return ([(0, 2), (0, 1)] if operands[0].shape[0] > 5 else [(0, 1), (0, 1)],)
+
+    settings = torch.backends.opt_einsum.m
+    monkeypatch.setattr(settings, "_opt_einsum", types.SimpleNamespace(contract_path=contract_path))
+    monkeypatch.setattr(settings, "is_available", lambda: True)
+    monkeypatch.setattr(settings, "enabled", True)
+
+    def call(n):
+        return torch.randn(n, 3), torch.randn(3, 4), torch.randn(4, n)
+
+    model, run = exported(lambda *of: torch.einsum("ij,jk,kl->il", *of), call(4), f"{tmp_path}/model.onnx")
+    assert settings.enabled is True
+    for n in (2, 9):
+        tensors = call(n)
         assert_same(run(*tensors), model(*tensors))

@@ -180,7 +180,7 @@ def _as_long_as_asked(data: Any, batch_sizes: Any, batch_first: Any, padding_val
     return (data, batch_sizes, batch_first, padding_value, total_length)
 
 
-def _is_whole(equation: Any, tensors: list[torch.Tensor], *path: Any) -> bool:
+def _is_whole(equation: Any, tensors: list[torch.Tensor], path: Any = None) -> bool:
     """An equation that ONNX has. PyTorch asks for sizes of 1 while it takes one apart, and does another thing there.
     Of complex tensors it is one equation for each choice of their parts."""
     if any(t.dtype == torch.bool for t in tensors):

@@ -8,9 +8,11 @@
 5. Patches registered for "observe" (fairlead/patches): loops over the experts that were hit go over every expert.
 6. Imports: a module that the model imports while it runs finds Python's own `len`, which it may keep for good (as
    torch._dynamo does, in its table of builtins).
+7. opt_einsum, which torch.einsum asks for an order of its operands where it is installed: it compares their sizes.
 
-PyTorch has 1 to 4 once per process. What is put there answers by thread: others, which only run a model, get the answer
-that they would have got (those of 5 change no number). Exports take turns (alone.py), so that nobody switches twice.
+PyTorch has 1 to 4 and 7 once per process. What is put there answers by thread: others, which only run a model, get the
+answer that they would have got (those of 5 change no number). Exports take turns (alone.py), so that nobody switches
+twice.
 """
 
 from __future__ import annotations
@@ -136,6 +138,8 @@ def tracing_switches(flags: bool = True) -> Iterator[None]:
                 if hasattr(module, check):
                     stack.enter_context(switched(module, check, lambda before: by_thread(_no_mode, before)))
         stack.enter_context(without_fast_path())
+        order = torch.backends.opt_einsum
+        stack.enter_context(switched(getattr(order, "m", order), "enabled", lambda before: ByThread(False, before)))
         stack.enter_context(switched(torch, "compile", lambda before: by_thread(_uncompiled, before)))
         stack.enter_context(switched(builtins, "__import__", _importing))
         stack.enter_context(apply_patches("observe"))
