@@ -188,11 +188,16 @@ bool touches_complex(const fairlead::Node& node, const fairlead::Graph& graph) {
 
 }  // namespace
 
-// What was first made inside (parts of a complex value, a joined one) is not seen outside.
+// What was first made inside (parts of a complex value, a joined one) is not seen outside. Nor is the
+// shape that a tensor from outside has at the sizes of one branch: runtimes plan memory by it.
 Inputs Lowering::inline_body(const Body& body, const Inputs& inputs) {
   const fairlead::Node* outer = node_;
   const auto values = values_;
   const auto parts = parts_;
+  std::vector<TensorId> unshaped;
+  for (const Val& v : values) {
+    if (v.present() && !model_.tensors[v.id].shape) unshaped.push_back(v.id);
+  }
   for (std::size_t k = 0; k < body.inputs.size(); ++k) values_[body.inputs[k]] = inputs.at(k);
   for (const fairlead::Node& node : body.nodes) run(node, find_op(node.op)->lower);
   node_ = outer;
@@ -200,6 +205,7 @@ Inputs Lowering::inline_body(const Body& body, const Inputs& inputs) {
   for (const ValueId id : body.outputs) results.push_back(value(id));
   values_ = values;
   parts_ = parts;
+  for (const TensorId id : unshaped) model_.tensors[id].shape.reset();
   return results;
 }
 

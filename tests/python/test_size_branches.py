@@ -559,3 +559,19 @@ def test_a_bound_behind_which_another_program_is_not_followed_is_said(tmp_path):
     torch.testing.assert_close(
         torch.from_numpy(session.run(None, {session.get_inputs()[0].name: x.numpy()})[0]), expected
     )
+class Blocks(Pair):
+    """Blocks of 8, of which a single one goes another way."""
+
+    def forward(self, x):
+        y = x.unflatten(1, (-1, 8))
+        return self.first(y) if y.shape[1] == 1 else self.second(y).cumsum(1)
+
+
+def test_what_several_programs_read_has_no_size_of_one_of_them(tmp_path):
+    model, path = Blocks().eval(), tmp_path / "m.onnx"
+    fairlead.export(model, (torch.randn(2, 32, 64),), path)
+    agrees(model, path, (2, 8, 64), (3, 40, 64))
+    outer = onnx.load(path).graph
+    assert sum(node.op_type == "If" for node in outer.node) == 1
+    sizes = [d.dim_param or d.dim_value for v in outer.value_info for d in v.type.tensor_type.shape.dim]
+    assert 8 not in sizes  # ONNX Runtime plans its memory by them
