@@ -138,3 +138,26 @@ def test_several_calls_refine_what_varies(tmp_path):
     contract = fairlead.export(Together().eval(), calls, tmp_path / "m.onnx").contract
     assert len(contract.symbols) == 2
     assert len(set(shape_of(contract, "x"))) == 2
+
+
+class Levels(torch.nn.Module):
+    """What its weights made is given sizes that are elements of a tensor, as deformable attention does."""
+
+    def __init__(self):
+        super().__init__()
+        self.project, self.scale = torch.nn.Linear(8, 8), torch.nn.Linear(7, 4)
+
+    def forward(self, scale, image):
+        scale = self.scale(scale)
+        hidden = self.project(image.flatten(2).transpose(1, 2)).transpose(1, 2)
+        shapes = torch.as_tensor([tuple(image.shape[-2:])])
+        levels = [hidden.reshape(image.shape[0] * 2, 4, height, width) for height, width in shapes]
+        return levels[0].sum(1) * scale.sum()
+
+
+def test_sizes_read_of_a_tensor_stop_no_run_without_weights(tmp_path):
+    # Large enough to be tried without weights, where the axis of `scale` refuses first.
+    inputs = (torch.rand(7), torch.rand(2, 8, 150, 160))
+    contract = fairlead.export(Levels().eval(), inputs, tmp_path / "model.onnx").contract
+    assert [s["name"] for s in contract.symbols] == ["batch", "image_dim_2", "image_dim_3"]
+    assert [(row["name"], row["axis"]) for row in contract.fixed] == [("scale", 0), ("image", 1)]

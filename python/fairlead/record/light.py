@@ -77,6 +77,7 @@ class Light:
         if any(not tensor.is_meta for tensor in written(func, args, kwargs)):
             raise NeedsWeightsError("what the weights decide is written into a tensor that has data")
         given: list[torch.Tensor] = []
+        asked = args, kwargs
         args = tuple(self.convert(each, given) for each in args)
         kwargs = {name: self.convert(each, given) for name, each in kwargs.items()}
         versions = [t._version for t in given]
@@ -87,7 +88,7 @@ class Light:
             try:
                 out = func(*args, **kwargs)
             except Exception as error:
-                raise refusal(func, args, kwargs, error) from error
+                raise refusal(func, *asked, error) from error
         unchanged = versions == [t._version for t in given]
         if key and unchanged:
             self.calls.keep(key, func, out if is_fresh(out, given) else None)
@@ -96,10 +97,10 @@ class Light:
 
 def refusal(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
     """What to raise for an operator that failed without data: its own error where it fails with zeros as well, since
-    sizes and types alone are wrong then."""
+    sizes and types alone are wrong then. Integers that have data keep it: they may be the sizes of a reshape."""
     leaves, form = pytree.tree_flatten((args, kwargs))
     try:
-        given = [zeros_like(CPU if leaf == META else leaf) for leaf in leaves]
+        given = [CPU if isinstance(leaf, torch.device) else stand_in(leaf) for leaf in leaves]
     except RuntimeError:  # no addresses for so many
         return NeedsWeightsError(str(error))
     try:
@@ -110,9 +111,11 @@ def refusal(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exc
     return NeedsWeightsError(str(error))
 
 
-def zeros_like(leaf: Any) -> Any:
+def stand_in(leaf: Any) -> Any:
     if not isinstance(leaf, torch.Tensor):
         return leaf
+    if not (leaf.is_meta or leaf.is_floating_point() or leaf.is_complex()):
+        return leaf.clone()
     found = torch.empty_strided(leaf.shape, leaf.stride(), dtype=leaf.dtype)
     # Many come from the system, as zeros that take no memory until somebody writes them.
     return found.zero_() if found.numel() * found.element_size() < FRESH else found
