@@ -490,20 +490,15 @@ bool ExprPool::never_below_zero(Expr e) {
 // Flattened, without repetitions; of two arguments whose difference has one sign one is enough, and
 // max(a, min(a, b)) is a.
 Expr ExprPool::extremum(ExprKind kind, Expr a, Expr b) {
-  std::vector<Expr> given;
-  for (Expr e : {a, b}) {
-    if (e->kind == kind) {
-      given.insert(given.end(), e->args.begin(), e->args.end());
-    } else {
-      given.push_back(e);
-    }
-  }
-  std::vector<Expr> kept;
+  // What an extremum has already is compared with what is new alone: a hundred conditions that hold
+  // together are a chain of them.
+  if (a->kind != kind) std::swap(a, b);
+  std::vector<Expr> kept = a->kind == kind ? a->args : std::vector<Expr>{a};
   const auto wins = [&](Expr x, Expr y) {
     const Expr apart = sub(x, y);
     return kind == ExprKind::kMax ? never_below_zero(apart) : never_below_zero(neg(apart));
   };
-  for (Expr e : given) {
+  for (Expr e : b->kind == kind ? b->args : std::vector<Expr>{b}) {
     if (std::any_of(kept.begin(), kept.end(), [&](Expr other) { return wins(other, e); })) continue;
     std::erase_if(kept, [&](Expr other) { return wins(e, other); });
     kept.push_back(e);

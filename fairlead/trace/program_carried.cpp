@@ -715,13 +715,16 @@ void ProgramBuilder::require_answer(std::size_t g) {
   }
   guard.both = true;
   for (const auto& way : ways) {
-    std::vector<ProgramGuard> before;
-    Requirement required{holds_here, words};
+    std::vector<ProgramGuard> all, before;
     for (const auto& [led, answer] : way) {
-      before.push_back(program_.guards[led]);
-      before.back().outcome = answer;
-      required.words +=
-          (before.size() == 1 ? " where " : " and ") + words_of(pool(), before.back());
+      all.push_back(program_.guards[led]);
+      all.back().outcome = answer;
+    }
+    // A loop over what was read asks hundreds of questions, of which the last implies the others.
+    for (const std::size_t k : not_implied(pool(), all)) before.push_back(all[k]);
+    Requirement required{holds_here, words};
+    for (const ProgramGuard& led : before) {
+      required.words += (&led == before.data() ? " where " : " and ") + words_of(pool(), led);
     }
     const Expr there = all_hold(pool(), before);
     if (there == nullptr) continue;
