@@ -1,4 +1,4 @@
-"""vit-pytorch and x-transformers: small models of most of their modules."""
+"""vit-pytorch and x-transformers: small models of most of their modules; and attention and codes of their relatives."""
 
 from __future__ import annotations
 
@@ -70,6 +70,18 @@ VITS = {
     "jumbo_vit.JumboViT": {**IMAGE, "num_jumbo_cls": 1, "jumbo_cls_k": 2, "jumbo_ff_mult": 2},
     "normalized_vit.nViT": {"image_size": 64, "patch_size": 8, "num_classes": 10, "dim": 32, "depth": 2, "heads": 2},
     "local_vit.LocalViT": IMAGE,
+    "vit_with_decorr.ViT": IMAGE,
+    "simple_vit_with_qk_norm.SimpleViT": IMAGE,
+    "simple_vit_with_patch_dropout.SimpleViT": IMAGE,
+    "simple_vit_with_value_residual.SimpleViT": IMAGE,
+    "simple_vit_with_hyper_connections.SimpleViT": {**IMAGE, "num_residual_streams": 2},
+    "simple_uvit.SimpleUViT": IMAGE,
+    "mp3.ViT": IMAGE,
+    "vit_with_patch_merger.ViT": {**IMAGE, "patch_merge_layer": 0, "patch_merge_num_tokens": 4},
+    "vit_with_keel_post_ln.ViT": IMAGE,
+    "cct_3d.CCT": {"img_size": 32, "num_frames": 8, "embedding_dim": 32, "n_conv_layers": 1, "frame_kernel_size": 3, "kernel_size": 7,
+                   "stride": 2, "padding": 3, "pooling_kernel_size": 3, "pooling_stride": 2, "pooling_padding": 1, "num_layers": 1,
+                   "num_heads": 2, "mlp_ratio": 2.0, "num_classes": 5, "positional_embedding": "learnable"},
 }  # fmt: skip
 
 
@@ -183,7 +195,50 @@ MORE = {
     "attention on attention": {"attn_on_attn": True}, "zero kv": {"attn_add_zero_kv": True}, "cope": {"attn_use_cope": True},
     "relu squared": {"ff_relu_squared": True}, "scalenorm": {"use_scalenorm": True}, "layerscale": {"use_layerscale": True},
     "polar": {"polar_pos_emb": True}, "selective": {"attn_selective": True}, "differential": {"attn_differential": True},
+    "sandwich norm": {"sandwich_norm": True}, "data dependent alibi": {"attn_data_dependent_alibi": True}, "sigmoid": {"attn_sigmoid": True},
+    "dynamic tanh": {"use_dynamic_tanh": True}, "derf": {"use_derf": True}, "simple rmsnorm": {"use_simple_rmsnorm": True},
+    "unet skips": {"unet_skips": True}, "soft clamped output": {"softclamp_output": True}, "looped": {"layers_execute_order": (0, 1, 0, 1)},
+    "reinjected input": {"reinject_input": True}, "gated heads": {"attn_gate_value_heads": True},
+    "orthogonal values": {"attn_orthog_projected_values": True}, "distances": {"attn_l2_distance": True},
+    "grouped qk norm": {"attn_one_kv_head": True, "attn_qk_norm": True, "attn_qk_norm_groups": 2},
 }  # fmt: skip
 DECODERS |= MORE
 MODELS |= {f"x_transformers.{name}": decoder(name) for name in MORE}
 MODELS["x_transformers.encoder and decoder"] = x_encoder_decoder
+
+SMALL = {"dim": 16, "heads": 2, "dim_head": 8}
+CODES = {"dim": 16, "codebook_size": 32}
+LATENTS = {"depth": 2, "num_latents": 8, "latent_dim": 16, "num_classes": 5, "num_freq_bands": 4, "max_freq": 10.0}
+OTHERS = {  # class: arguments, and the shape of what goes in; of token ids for those that have a vocabulary
+    "performer_pytorch.PerformerLM": ({"num_tokens": 20, "max_seq_len": 64, "dim": 32, "depth": 2, "heads": 2}, (2, 16)),
+    "linformer.Linformer": ({"dim": 32, "seq_len": 64, "depth": 2, "heads": 2, "k": 16}, (2, 64, 32)),
+    "axial_attention.AxialAttention": ({"dim": 16, "dim_index": 1, "heads": 2, "num_dimensions": 2}, (2, 16, 12, 14)),
+    "perceiver_pytorch.Perceiver": ({"input_channels": 3, "input_axis": 2, **LATENTS}, (2, 24, 20, 3)),
+    "perceiver_pytorch.PerceiverLM": ({"num_tokens": 20, "dim": 16, "depth": 1, "max_seq_len": 64, "num_latents": 8, "latent_dim": 16}, (2, 30)),
+    "conformer.Conformer": ({**SMALL, "depth": 2, "conv_kernel_size": 7}, (2, 24, 16)),
+    "lambda_networks.LambdaLayer": ({"dim": 16, "dim_out": 16, "r": 7, "dim_k": 8, "heads": 2, "dim_u": 2}, (2, 16, 16, 18)),
+    "nystrom_attention.NystromAttention": ({**SMALL, "num_landmarks": 8, "pinv_iterations": 3}, (2, 32, 16)),
+    "taylor_series_linear_attention.TaylorSeriesLinearAttn": ({"dim": 16, "dim_head": 4, "heads": 2}, (2, 16, 16)),
+    "halonet_pytorch.HaloAttention": ({**SMALL, "block_size": 8, "halo_size": 4}, (2, 16, 24, 32)),
+    "hourglass_transformer_pytorch.HourglassTransformerLM": (
+        {**SMALL, "num_tokens": 20, "max_seq_len": 64, "shorten_factor": (2,), "depth": (1, 2, 1)}, (2, 24)),
+    "agent_attention_pytorch.AgentSelfAttention": ({**SMALL, "num_agent_tokens": 4}, (2, 20, 16)),
+    "deformable_attention.DeformableAttention2D": ({**SMALL, "offset_groups": 2}, (1, 16, 24, 32)),
+    "vector_quantize_pytorch.VectorQuantize": (CODES, (2, 20, 16)),
+    "vector_quantize_pytorch.ResidualVQ": ({**CODES, "num_quantizers": 3}, (2, 20, 16)),
+    "vector_quantize_pytorch.FSQ": ({"levels": [8, 5, 5], "dim": 16}, (2, 20, 16)),
+    "vector_quantize_pytorch.LFQ": ({"dim": 16, "codebook_size": 256}, (2, 16, 8, 6)),
+}  # fmt: skip
+
+
+def other(name):
+    def build():
+        given, shape = OTHERS[name]
+        module, _, of = name.rpartition(".")
+        model = getattr(importlib.import_module(module), of)(**given)
+        return model, (torch.randint(0, 20, shape) if "num_tokens" in given else torch.randn(shape),)
+
+    return build
+
+
+MODELS |= {name: other(name) for name in OTHERS}
