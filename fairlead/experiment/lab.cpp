@@ -12,7 +12,7 @@ constexpr std::int64_t kHeavy = 1 << 18, kHeavyTimes = 8;
 // Below both, a run costs less than to find out its sizes without data.
 constexpr std::int64_t kHeavySize = 200, kHeavyBytes = 16 << 20;
 // Pairs of elements that attention compares, and so many times those of the example.
-constexpr double kCostlyPairs = 1 << 26, kCostlyTimes = 8;
+constexpr double kCostlyPairs = 1 << 24, kCostlyTimes = 8;
 
 // Where every element along an axis is compared with every other: the most of any axis, by the
 // smallest argument of that size, which has the fewest features.
