@@ -130,8 +130,8 @@ std::vector<CarryId> ProgramBuilder::number_ids(std::uint32_t offset, int k) con
 }
 
 Expr ProgramBuilder::remembered(std::uint32_t at, const std::vector<std::int64_t>& observed) {
-  if (request_.nested) return nullptr;
   const std::uint32_t offset = at - run_.ops[op_].items;
+  if (request_.nested) return read_in_step(offset, observed);
   const Fits fits = [&](Expr e) { return explains(e, observed); };
   if (const std::vector<CarryId> own = number_ids(offset, -1); !own.empty()) {
     const Expr e = unified(own, fits);
@@ -150,6 +150,19 @@ Expr ProgramBuilder::remembered(std::uint32_t at, const std::vector<std::int64_t
   const Expr e =
       called([&](std::size_t r, const Carry& n) { return !n.real && n.i == observed[r]; }, fits);
   return e != nullptr ? e : written(offset, observed, fits);
+}
+
+// The steps of a loop remember what they read themselves, and nothing else (roll_write.cpp).
+Expr ProgramBuilder::read_in_step(std::uint32_t offset, const std::vector<std::int64_t>& observed) {
+  const std::vector<CarryId> ids = number_ids(offset, -1);
+  Expr found = nullptr;
+  for (std::size_t r = 0; r < ids.size(); ++r) {
+    const Carry& node = request_.runs[r]->carried[static_cast<std::size_t>(ids[r])];
+    const auto it = reads_.find({node.a, node.b});
+    if (it == reads_.end() || (r > 0 && it->second != found)) return nullptr;
+    found = it->second;
+  }
+  return found != nullptr && explains(found, observed) ? found : nullptr;
 }
 
 // Numbers that stand in the source, of which a question chose: x[:, 1:] if n % 2 else x[:, 2:].

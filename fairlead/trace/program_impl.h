@@ -125,6 +125,7 @@ class ProgramBuilder {
   void add_call_numbers(std::size_t r);
   // What the number at an argument was computed from; null where it forgot.
   Expr remembered(std::uint32_t at, const std::vector<std::int64_t>& observed);
+  Expr read_in_step(std::uint32_t offset, const std::vector<std::int64_t>& observed);
   [[nodiscard]] std::vector<CarryId> number_ids(std::uint32_t offset, int k) const;
   // One expression for the nodes of all runs: theirs, a min or a max, or a choice by guards.
   using Fits = std::function<bool(Expr)>;  // whether it has the values that were seen

@@ -181,6 +181,19 @@ class RunRoller {
     return std::move(writer_.made);
   }
 
+  // A number that a step has read itself goes on being that: out[k, : int(n[k])] = part, where the
+  // part is as long in every run. Other numbers forget.
+  CarryId read_here(Writer& writer, CarryId id, std::size_t first,
+                    const std::vector<CarryId>& place) const {
+    if (id == kNoCarry || static_cast<std::size_t>(id) >= run_.carried.size()) return kNoCarry;
+    Carry node = run_.carried[static_cast<std::size_t>(id)];
+    const auto op = static_cast<std::size_t>(node.a);
+    if (node.kind != CarryKind::kRead || op < first || op - first >= place.size()) return kNoCarry;
+    node.a = place[op - first];
+    writer.made.carried.push_back(node);
+    return static_cast<CarryId>(writer.made.carried.size()) - 1;
+  }
+
   // One step of a loop.
   Run step(std::size_t k, std::size_t step) const {
     const LoopPlan& plan = plans_[k];
@@ -231,12 +244,14 @@ class RunRoller {
     }
     std::map<Slot, RunValue> local;
     std::unordered_map<RunValue, RunValue> own;
+    std::vector<CarryId> place;  // of the operators of the step, among those that are written
     for (std::size_t offset = 0; offset < loops_[k].period; ++offset) {
       const OpRecord& record = run_.ops[first + offset];
       writer.begin(record.op, record);
       const auto put = [&](const Item& item, const Use& use, bool result, std::uint32_t position) {
         if (item.kind != ItemKind::kTensor) {
           writer.made.items.push_back(item);
+          writer.made.items.back().carried = read_here(writer, item.carried, first, place);
           return;
         }
         const auto v = static_cast<RunValue>(item.i);
@@ -278,6 +293,7 @@ class RunRoller {
       for (std::uint32_t i = 0; i < record.result_count; ++i) {
         put(run_.items[record.results + i], plan.uses[offset][record.item_count + i], true, i);
       }
+      place.push_back(static_cast<CarryId>(writer.made.ops.size()));
       writer.end();
     }
     const auto output = [&](const Slot& slot) {
