@@ -559,6 +559,8 @@ def test_a_bound_behind_which_another_program_is_not_followed_is_said(tmp_path):
     torch.testing.assert_close(
         torch.from_numpy(session.run(None, {session.get_inputs()[0].name: x.numpy()})[0]), expected
     )
+
+
 class Blocks(Pair):
     """Blocks of 8, of which a single one goes another way."""
 
