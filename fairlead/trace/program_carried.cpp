@@ -558,20 +558,27 @@ void ProgramBuilder::note_unseen(Expr number, const Counted& counted) {
   const auto is_size = [&](SymbolId s) { return pool().symbols()[s].kind == SymbolKind::kSize; };
   if (!std::all_of(over.begin(), over.end(), is_size) || over.empty()) return;
   if (over.size() != 1) return note_spread(over, counted);
-  std::vector<std::int64_t> setting = request_.symbols[counted.run];
+  const std::vector<std::int64_t>& example = request_.symbols[counted.run];
+  std::vector<std::int64_t> setting = example;
   const std::int64_t base = setting.at(over[0]);
   const std::int64_t looked = std::clamp<std::int64_t>(4 * base, 512, 8192);
-  const auto leads_there = [&](const GuardPath::Step& step) {
-    const std::optional<bool> found = answer_at(pool(), program_.guards[step.guard], setting);
-    return !found || *found == step.answer;
+  const auto leads_there = [&] {
+    return std::all_of(counted.way.begin(), counted.way.end(), [&](const GuardPath::Step& step) {
+      const std::optional<bool> found = answer_at(pool(), program_.guards[step.guard], setting);
+      return !found || *found == step.answer;
+    });
   };
   std::map<std::int64_t, std::array<std::int64_t, 2>> sizes;  // by number: below, above; 0: none
+  std::map<std::int64_t, std::int64_t> elsewhere;  // by number: a size that leads another way
   for (std::int64_t size = 1; size <= looked; ++size) {
     setting[over[0]] = size;
     std::int64_t value = 0;
     try {
-      if (!std::all_of(counted.way.begin(), counted.way.end(), leads_there)) continue;
+      const bool there = leads_there();
+      if (!there && elsewhere.size() >= kMost) continue;
       value = pool().evaluate(number, setting);
+      if (!there) elsewhere.try_emplace(value, size);
+      if (!there) continue;
     } catch (const Error&) {
       continue;
     }
@@ -581,13 +588,42 @@ void ProgramBuilder::note_unseen(Expr number, const Counted& counted) {
     if (sizes.size() > kMost || (fresh && size > looked / 2)) return note_spread(over, counted);
   }
   for (const Expr each : counted.numbers) {
-    if (is_const(each)) sizes.erase(each->value);
+    if (!is_const(each)) continue;
+    sizes.erase(each->value);
+    elsewhere.erase(each->value);
   }
+  setting = example;
   for (const auto& [value, nearest] : sizes) {
+    elsewhere.erase(value);
     for (const std::int64_t size : nearest) {
       if (size == 0) continue;
       setting[over[0]] = size;
       program_.unseen.push_back(setting);
+    }
+  }
+  // Behind the same answers other numbers may be met where another size is smaller or larger.
+  std::set<SymbolId> others;
+  for (const GuardPath::Step& step : counted.way) {
+    const ProgramGuard& guard = program_.guards[step.guard];
+    for (const Expr e : {guard.left, guard.right}) {
+      if (e == nullptr) continue;
+      for (const SymbolId s : pool().symbols_of(e)) {
+        if (s != over[0] && is_size(s)) others.insert(s);
+      }
+    }
+  }
+  for (const auto& [value, size] : elsewhere) {
+    for (const SymbolId other : others) {
+      setting = example;
+      setting[over[0]] = size;
+      bool found = false;
+      for (std::int64_t n = 1; n <= 1024 && !found; n += std::max<std::int64_t>(1, n / 2)) {
+        setting[other] = n;
+        found = leads_there();
+      }
+      if (!found) continue;
+      program_.unseen.push_back(setting);
+      break;
     }
   }
 }

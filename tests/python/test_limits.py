@@ -8,6 +8,7 @@ import time
 
 import checkpoints
 import hostile_wholes
+import onnxruntime
 import pytest
 import torch
 from fairlead.base.memory import lacks_memory
@@ -163,3 +164,25 @@ def test_memory_that_lacks_while_a_file_is_checked_is_no_difference(tmp_path, mo
     with pytest.raises(MemoryError, match="Failed to allocate memory"):
         fairlead.export(torch.nn.ReLU().eval(), (torch.rand(3, 2),), tmp_path / "x.onnx")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_trial_that_takes_all_memory_is_an_answer_and_not_the_end(tmp_path, monkeypatch):
+    class Grows(torch.nn.Module):
+        """As many elements as its length to the fourth."""
+
+        def forward(self, x):
+            n = x.shape[1]
+            places = torch.arange(n)[:, None] + torch.arange(n)
+            return x[places % x.shape[0]][:, places % n].sum((-1, -2)) * len(str(n))
+
+    monkeypatch.setattr("fairlead.record.session.free_memory", lambda: 512 << 20)
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    result = fairlead.export(Grows().eval(), (torch.randn(3, 5),), tmp_path / "m.onnx")
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+    most = result.contract.symbols[1]["max"]
+    assert most < 100  # where it takes 400 MB, and something else than below
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for length in (1, 9, 10, most):
+        x = torch.randn(2, length)
+        (got,) = session.run(None, {"x": x.numpy()})
+        torch.testing.assert_close(torch.from_numpy(got), Grows()(x), rtol=1e-4, atol=1e-4)

@@ -352,3 +352,26 @@ def test_one_selected_element_is_written_like_several(tmp_path):
     for mask in ([False] * 5, [False, True, False, False, False], [True] * 5):
         x = torch.randn(5, 3)
         assert_same(run(x, torch.tensor(mask)), model(x, torch.tensor(mask)))
+
+
+class CountedBehindAProduct(torch.nn.Module):
+    """How often the loop goes round follows from one size, on a side of a question that small ones of it only reach
+    with large ones of another."""
+
+    def forward(self, x, y):
+        n, m = x.shape[1], y.shape[1]
+        k = n if n * m > 60 else -m // 16
+        for _ in range(max(0, min(k, 4))):
+            x = x * 0.5 + 1
+        return x + y.sum()
+
+
+def test_numbers_that_another_size_lets_through_are_tried(tmp_path):
+    model = CountedBehindAProduct().eval()
+    fairlead.export(model, (torch.randn(3, 12), torch.randn(2, 6)), tmp_path / "m.onnx")
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    names = [each.name for each in session.get_inputs()]
+    for n, m in ((1, 61), (2, 65), (3, 40), (4, 16), (40, 3), (2, 6)):
+        inputs = torch.randn(3, n), torch.randn(2, m)
+        (got,) = session.run(None, {name: t.numpy() for name, t in zip(names, inputs, strict=True)})
+        torch.testing.assert_close(torch.from_numpy(got), model(*inputs), rtol=1e-4, atol=1e-4)

@@ -10,6 +10,8 @@ import contextlib
 import os
 from collections.abc import Iterator
 
+from fairlead.base.memory import at_most_more
+
 LEAST = 2 << 30  # beyond what the process has when it begins
 PROCESSOR = 64 << 20  # for each: PyTorch and ONNX Runtime have threads for all, and each of these a stack
 TIMES = 64  # the bytes of the file: weights of 4 bits become floats, in PyTorch and again in ONNX Runtime
@@ -22,18 +24,11 @@ def bounded_by(*sources: str) -> Iterator[None]:
     """For a command that runs what is in these files or folders; nothing where none of them is one."""
     found = [source for source in sources if os.path.exists(source)]
     allowed = allowance(found)
-    if not found or not allowed or (held := held_bytes()) is None:
+    if not found or not allowed:
         yield
         return
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
-    limits = [held + allowed, *(limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY)]
-    resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
-    try:
+    with at_most_more(allowed):
         yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def allowance(paths: list[str]) -> int:
@@ -48,12 +43,3 @@ def size_of(path: str) -> int:
         return os.path.getsize(path) if os.path.isfile(path) else 0
     files = [os.path.join(folder, name) for folder, _, names in os.walk(path) for name in names]
     return sum(os.path.getsize(file) for file in files[:MOST_FILES] if os.path.isfile(file))
-
-
-def held_bytes() -> int | None:
-    """What the limit counts, as the system says it; None where it does not."""
-    try:
-        with open("/proc/self/status", encoding="ascii") as file:
-            return next(int(line.split()[1]) << 10 for line in file if line.startswith("VmData"))
-    except (OSError, StopIteration, ValueError):
-        return None

@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairlead import _core
 from fairlead.base.alone import changed, forget, pass_on
-from fairlead.base.memory import raise_if_memory_lacks
+from fairlead.base.memory import at_most_more, free_memory, raise_if_memory_lacks
 from fairlead.patches.model_state import ModelState
 from fairlead.record.control_flow import register_rules
 from fairlead.record.direct import set_direct
@@ -537,9 +537,14 @@ class RecordingSession:
             if kind_of(value) is not Kind.NOT:
                 remember_sizes(value, core.size_of)
         hooks = changed(lambda: watched_modules(core), lambda *handles: [handle.remove() for handle in handles])
+        # A trial may ask for far more than the example did. With a GPU the system counts otherwise.
+        trial = reference >= 0 and not torch.cuda.is_initialized()
         try:
             try:
-                with recorded_threads(self.modes):
+                with (
+                    recorded_threads(self.modes),
+                    at_most_more(free_memory() // 2) if trial else contextlib.nullcontext(),
+                ):
                     outputs = self.model(*args, **kwargs)
                     if self.numbers:
                         outputs = with_numbers(outputs)
