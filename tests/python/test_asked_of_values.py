@@ -230,3 +230,23 @@ def test_integers_beyond_32_bits_are_compared_as_they_are(tmp_path):
     for seed in range(3):
         t = torch.from_numpy(np.random.default_rng(seed).integers(-(2**40), 2**40, (9, 400)))
         assert torch.equal(run(t), model(t))
+
+
+LISTS = {
+    "beside a list of numbers": lambda x, t: x[t.tolist(), [0, 1, 2]],
+    "behind a list of numbers": lambda x, t: x[[0, 1, 2], t.tolist()],
+    "beside a new axis": lambda x, t: x[t.tolist(), None],
+    "beside a number": lambda x, t: x[t.tolist(), 0],
+    "all of them": lambda x, t: x[t.tolist(), [0, 1, 2], None],
+    "a number beside a new axis": lambda x, t: x[int(t[0]), None],
+    "sums": lambda x, t: x[[int(t[0]), int(t[1]) + 1], [[0], [int(t[2])]]],
+    "written": lambda x, t: x.clone().index_fill_(0, t, 1)[t.tolist(), None] + x[t.tolist(), 1:3, None].sum(1),
+}
+
+
+@pytest.mark.parametrize("how", LISTS)
+def test_lists_of_what_was_read_are_indices(how, tmp_path):
+    # A number that was read equals an axis of the example: 1.
+    run, _ = exported(LISTS[how], tmp_path, torch.randn(6, 5), torch.tensor([1, 3, 0]))
+    for rows, places in ((6, [1, 3, 0]), (9, [4, 4, 2]), (6, [0, 2, 4])):
+        agree(LISTS[how], run, torch.randn(rows, 5), torch.tensor(places))

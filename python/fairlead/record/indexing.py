@@ -14,6 +14,7 @@ import torch
 
 from fairlead._core import SizeInt
 
+SELECT = torch.ops.aten.select.int
 SLICE = torch.ops.aten.slice.Tensor
 PAD = torch.ops.aten.constant_pad_nd.default
 SPLIT = torch.ops.aten.split.Tensor
@@ -21,9 +22,10 @@ INDEX_PUT = torch.ops.aten.index_put_.default
 
 
 def cut(session: Any, tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, Any]:
-    """The tensor with the slices of `index` that may cover everything applied, and the index that remains."""
+    """The tensor with the slices of `index` that may cover everything and the numbers that remember applied, and the
+    index that remains."""
     items = index if type(index) is tuple else (index,)
-    if not any(may_cover(item) for item in items):
+    if not any(may_cover(item) or isinstance(item, SizeInt) for item in items):
         return tensor, index
     dims = [size for size in map(dims_of, items) if size is not None]
     if len(dims) < len(items):
@@ -34,6 +36,9 @@ def cut(session: Any, tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, A
     left: list[Any] = []
     dim = 0
     for item, size in zip(items, dims, strict=True):
+        if isinstance(item, SizeInt):
+            tensor = session.execute(SELECT, tensor, dim, item)
+            continue
         if may_cover(item):
             start = 0 if item.start is None else number(item.start)
             step = 1 if item.step is None else number(item.step)
@@ -91,16 +96,37 @@ def is_numbers(item: Any) -> bool:
     return all(type(each) in (int, bool) or is_numbers(each) for each in item)
 
 
+def remembers(item: Any) -> bool:
+    """A list among whose numbers are sizes, or what was read."""
+    return type(item) is list and any(isinstance(each, SizeInt) or remembers(each) for each in item)
+
+
+def with_memory(session: Any, index: Any) -> Any:
+    """The index with tensors for such lists: PyTorch takes their numbers one by one where nobody sees it."""
+    items = index if type(index) is tuple else (index,)
+    if not any(map(remembers, items)):
+        return index
+    made = [as_tensor(session, item) if remembers(item) else item for item in items]
+    return tuple(made) if type(index) is tuple else made[0]
+
+
+def as_tensor(session: Any, numbers: Any) -> torch.Tensor:
+    session.core.note_call(torch.tensor, (numbers,), None)
+    return torch.tensor(numbers)
+
+
 def getitem(session: Any, tensor: torch.Tensor, index: Any) -> torch.Tensor:
-    index = with_data(session, tensor, index)
+    index = with_data(session, tensor, with_memory(session, index))
     left, rest = cut(session, tensor, index)
     if left is not tensor and all(item is Ellipsis or (type(item) is slice and item == slice(None)) for item in rest):
         return left  # nothing remains; x[:, 3:6], in the next step of a loop, is one operator, too
+    # What has been applied is no number of what remains: an axis may happen to be equal to it.
+    session.core.note_call(torch.Tensor.__getitem__, (left, rest), None)
     return left[rest]
 
 
 def setitem(session: Any, tensor: torch.Tensor, index: Any, value: Any) -> None:
-    tensor, index = cut(session, tensor, with_data(session, tensor, index))
+    tensor, index = cut(session, tensor, with_data(session, tensor, with_memory(session, index)))
     if session.light is not None and tensor.is_meta and isinstance(value, (int, float, complex)):
         # With data PyTorch fills from a tensor on the CPU, without it expands and copies one: another program.
         value = torch.tensor(value.real if isinstance(value, int) else value, dtype=tensor.dtype)
