@@ -224,10 +224,9 @@ Val Sizes::shape_tensor(std::span<const Expr> shape) {
   return concat(parts, 0);
 }
 
-// Whether a size is 0 at some sizes of the inputs: a count, what a slice leaves. What windows leave
-// (n//2) is not: eager refuses none of them.
+// Whether a size is 0 at some sizes of the inputs: a count, what a slice leaves, the parts of a crop.
 static bool may_be_none(const ExprPool& pool, Expr e) {
-  if (e->kind == ExprKind::kFloorDiv || e->kind == ExprKind::kConst) return false;
+  if (e->kind == ExprKind::kConst) return false;
   if (e->kind != ExprKind::kMul) return least_value(pool, e) < 1;
   return std::any_of(e->args.begin(), e->args.end(), [&](Expr f) { return may_be_none(pool, f); });
 }

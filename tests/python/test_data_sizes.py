@@ -187,3 +187,41 @@ def test_a_product_of_nothing_that_was_moved(fn, tmp_path):
     """ONNX Runtime takes the transposition into the product, which ended its process."""
     calls = torch.randn(6, 3, 4), torch.randn(7, 3, 4)
     agree_at(fn, calls, [(-torch.ones(6, 3, 4), torch.randn(7, 3, 4)), calls], tmp_path)
+
+
+def cropped_to_patches(image):
+    """Nothing is left of an image that is smaller than a patch."""
+    batch, channels, height, width = image.shape
+    x = image[:, :, : height // 4 * 4, : width // 4 * 4]
+    x = x.reshape(batch, channels, height // 4, 4, width // 4, 4).permute(0, 2, 4, 1, 3, 5)
+    return x.flatten(1, 2).flatten(2)
+
+
+def test_a_crop_may_leave_nothing(tmp_path):
+    others = [
+        (torch.randn(size),) for size in ((2, 3, 8, 12), (1, 3, 3, 12), (3, 3, 9, 2), (1, 3, 1, 1), (2, 3, 17, 30))
+    ]
+    agree_at(cropped_to_patches, (torch.randn(2, 3, 8, 12),), others, tmp_path)
+
+
+def test_halves_of_nothing(tmp_path):
+    def halves(x):
+        return torch.nn.functional.glu(x[:, : x.shape[1] // 4 * 2], 1)
+
+    agree_at(halves, (torch.randn(3, 12),), [(torch.randn(3, n),) for n in (1, 3, 4, 30)], tmp_path)
+
+
+def parts_in_rows(x, lengths):
+    """Tensors as bounds of slices, of which one may be cut short."""
+    rows = torch.zeros(lengths.shape[0], 12)
+    start = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+    for k in range(lengths.shape[0]):
+        rows[k, : lengths[k]] = x[start[k] : start[k + 1]]
+    return rows
+
+
+def test_tensors_as_bounds_of_slices_are_read(tmp_path):
+    calls = torch.randn(9), torch.tensor([2, 4, 3])
+    # Of the last, one element is left of three, which PyTorch repeats.
+    others = [calls, (torch.randn(9), torch.tensor([5, 1, 3])), (torch.randn(7), torch.tensor([2, 4, 3]))]
+    agree_at(parts_in_rows, calls, others, tmp_path)

@@ -571,3 +571,19 @@ def test_a_parameter_of_what_was_computed_shares_its_memory(made, tmp_path):
         return first, w, p.detach()
 
     agree(forward, (x(3, 4),), tmp_path)
+
+
+def test_operators_that_write_by_their_sign(tmp_path):
+    def forward(a):
+        b = (a * 4).int()
+        b <<= 1
+        b >>= 2
+        b &= 13
+        b |= 8
+        b ^= 3
+        c = a > 3
+        c &= a < 9
+        c |= a > 11
+        return b, c
+
+    agree(forward, (x(3, 4),), tmp_path)

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "fairlead/graph/places.h"
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/formula.h"
 
@@ -165,8 +166,15 @@ void lower_prelu(Lowering& b) {
 void lower_glu(Lowering& b) {
   const std::int64_t axis = b.has(1) ? b.axis(1) : b.rank(0) - 1;
   const Dtype d = work_dtype(b.out_dtype());
-  const Inputs halves =
-      b.ops("Split", {b.in(0, d)}, {d, d}, {attr("axis", axis), attr("num_outputs", 2)});
+  const Val x = b.in(0, d);
+  const Expr size = b.shape(0)[static_cast<std::size_t>(axis)];
+  Inputs halves;
+  if (least_value(b.pool(), size) > 0) {
+    halves = b.ops("Split", {x}, {d, d}, {attr("axis", axis), attr("num_outputs", 2)});
+  } else {  // of nothing there are no parts
+    const Val half = b.dim(b.pool().floordiv(size, b.expr(2)));
+    halves = {b.slice(x, axis, b.ints({0}), half), b.slice(x, axis, half, b.ints({INT64_MAX}))};
+  }
   b.result(Num{&b, halves[0]} * node("Sigmoid", Num{&b, halves[1]}));
 }
 

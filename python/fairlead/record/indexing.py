@@ -40,9 +40,9 @@ def cut(session: Any, tensor: torch.Tensor, index: Any) -> tuple[torch.Tensor, A
             tensor = session.execute(SELECT, tensor, dim, item)
             continue
         if may_cover(item):
-            start = 0 if item.start is None else number(item.start)
-            step = 1 if item.step is None else number(item.step)
-            stop = None if item.stop is None else number(item.stop)
+            start = 0 if item.start is None else number(session, item.start)
+            step = 1 if item.step is None else number(session, item.step)
+            stop = None if item.stop is None else number(session, item.stop)
             tensor = session.execute(SLICE, tensor, dim, start, ENDLESS if stop is None else stop, step)
             item = slice(None)
         left.append(item)
@@ -62,8 +62,11 @@ def may_cover(item: Any) -> bool:
     return item.start is not None or item.stop is not None or item.step is not None
 
 
-def number(value: Any) -> int:
-    """As it is, where it is a number; what else has an index becomes one."""
+def number(session: Any, value: Any) -> int:
+    """As it is, where it is a number; what else has an index becomes one, and a tensor one that was read."""
+    if type(value) is torch.Tensor and value.dtype == torch.int64 and value.numel() == 1:
+        read: int = session.core.read_result(value.item())
+        return read
     return value if isinstance(value, int) else operator.index(value)
 
 

@@ -103,6 +103,8 @@ def functional_form(func: Any, schema: Any, name: str) -> tuple[str, bool]:
     space = schema.name.split("::")[0]
     if base.endswith("_") and not base.endswith("__"):
         return f"{space}.{base[:-1]}.{schema.overload_name or 'default'}", False
+    if base.startswith("__i") and base.endswith("__"):  # y <<= 1
+        return f"{space}.__{base[3:]}.{schema.overload_name or 'default'}", False
     kept = [(a.name, str(a.type)) for a in schema.arguments if not (a.alias_info is not None and a.alias_info.is_write)]
     packet = getattr(getattr(torch.ops, space), base)
     for overload in packet.overloads():
