@@ -91,3 +91,10 @@ def test_an_encoder_says_what_its_fast_path_does_otherwise(tmp_path):
         "encoder: nn.TransformerEncoder as without its fast path, which gives zeros at places that "
         "src_key_padding_mask leaves out"
     )
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_inputs_that_ask_for_gradients_print_nothing(tmp_path):
+    """A cache that was filled without no_grad has a history of gradients, in an input that may be a mask."""
+    layer = torch.nn.Linear(3, 3)
+    fairlead.export(torch.nn.Tanh().eval(), (layer(torch.rand(4, 3)),), tmp_path / "m.onnx")

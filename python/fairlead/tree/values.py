@@ -98,7 +98,7 @@ def kind_of(tensor: torch.Tensor) -> str:
 
 def two_valued(tensor: torch.Tensor) -> bool:
     """Whether floats are a mask: ones and zeros, or what is added to scores (zeros, and much less)."""
-    places = tensor.flatten()[:4096].float()  # of float8 nothing is known
+    places = tensor.detach().flatten()[:4096].float()  # of float8 nothing is known
     least, most = (float(end) for end in places.aminmax())
     if (least, most) != (0.0, 1.0) and not (most == 0.0 and least <= -1e4):
         return False
@@ -107,6 +107,7 @@ def two_valued(tensor: torch.Tensor) -> bool:
 
 def levels(tensor: torch.Tensor) -> tuple[Any, ...]:
     """What a mask has where it selects, and where not."""
+    tensor = tensor.detach()
     if tensor.dtype == torch.bool or not tensor.is_floating_point() or float(tensor.min()) >= 0:
         return 1, 0
     return 0.0, float(tensor.min())
