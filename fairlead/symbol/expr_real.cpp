@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "fairlead/base/error.h"
 #include "fairlead/symbol/expr.h"
@@ -162,6 +163,8 @@ Expr ExprPool::power2(Expr a) {
 }
 
 Expr ExprPool::real(double value) {
+  // 0/0 has a sign on some processors; it is one number, so that texts read back in the same order.
+  if (std::isnan(value)) value = std::numeric_limits<double>::quiet_NaN();
   return intern(ExprKind::kReal, std::bit_cast<std::int64_t>(value), {});
 }
 

@@ -382,5 +382,7 @@ TEST_CASE("numbers that are not finite are no names") {
   }
   ExprPool pool;
   CHECK(pool.to_string(pool.parse("round(n - 1/0.0)")) == "round(n - endless())");
+  const std::string sum = pool.to_string(pool.parse("-round(n - 5/0.0) + -round(n - 0/0.0)"));
+  CHECK(pool.to_string(pool.parse(sum)) == sum);
   CHECK(pool.to_string(pool.parse("inf + 1")) == "inf + 1");
 }
