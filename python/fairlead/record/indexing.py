@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from fairlead._core import SizeInt
+from fairlead.record.transforms import TRANSFORMS
 
 SELECT = torch.ops.aten.select.int
 SLICE = torch.ops.aten.slice.Tensor
@@ -242,7 +243,22 @@ def pad_sequence(
     return torch.stack(padded, 0 if batch_first else 1)
 
 
+def allclose(
+    session: Any,
+    input: torch.Tensor,
+    other: torch.Tensor,
+    rtol: float = 1e-5,
+    atol: float = 1e-8,
+    equal_nan: bool = False,
+) -> bool:
+    """Its answer is read from a tensor."""
+    return bool(torch.isclose(input, other, rtol, atol, equal_nan).all())
+
+
 CANONICAL = {
+    **TRANSFORMS,
+    torch.Tensor.allclose: allclose,
+    torch.allclose: allclose,
     torch.Tensor.chunk: chunk,
     torch.chunk: chunk,
     torch.Tensor.__getitem__: getitem,
