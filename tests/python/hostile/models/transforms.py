@@ -5,7 +5,7 @@ import torch
 from ..rows import floats, row
 
 X = floats(3, 9)
-I = floats(2, 6, 8)  # noqa: E741
+I = floats(2, 6, 8)
 
 
 def fft(name, fn, *inputs, largest=70):
