@@ -95,7 +95,7 @@ class Prober {
   std::int64_t up(const Group& group, std::int64_t from);
   std::int64_t down(const Group& group, std::int64_t from);
   Task<bool> moves(Group& group, std::int64_t size, std::string& reason, bool brief = false);
-  Task<bool> moves_visibly(Group& group, std::int64_t size, bool brief);
+  Task<bool> moves_visibly(Group& group, std::int64_t size, bool of_one, bool brief);
   Task<bool> moves_either_way(Group& group, std::string& reason);
   static FixedDim::Why why_of(const TrialResult& result);
   void refuse_unmet() const;

@@ -20,6 +20,7 @@ Task<Prober::Free> Prober::free_alone(std::size_t g, const std::vector<Place>& p
                             : whole.only_down ? down(whole, whole.base)
                                               : whole.base + 1 + step(whole.base);
   const bool brief = long_ && !in_sum(g) && units(whole).size() == 2;
+  const bool of_one = by_leaf(whole.places).size() == 1;
   constexpr Free kWays[] = {Free::kAlone, Free::kWithSums};
   for (const Free free : kWays) {
     if (free == Free::kWithSums && !in_sum(g)) break;
@@ -28,8 +29,8 @@ Task<Prober::Free> Prober::free_alone(std::size_t g, const std::vector<Place>& p
     groups_[g].places = first.places;
     groups_[g].places.insert(groups_[g].places.end(), second.places.begin(), second.places.end());
     // The rest first: what is too short is refused early, what is too long runs to the end.
-    bool moved = co_await moves_visibly(rest, size, brief);
-    if (moved) moved = co_await moves_visibly(part, size, brief);
+    bool moved = co_await moves_visibly(rest, size, of_one, brief);
+    if (moved) moved = co_await moves_visibly(part, size, of_one, brief);
     if (moved) co_return free;
     kept_.resize(before);
   }
@@ -37,9 +38,10 @@ Task<Prober::Free> Prober::free_alone(std::size_t g, const std::vector<Place>& p
   co_return Free::kNo;
 }
 
-// A part that no operator looks at (an input that is ignored) stays with its like.
-Task<bool> Prober::moves_visibly(Group& group, std::int64_t size, bool brief) {
-  visible_ = false;
+// A part that no operator looks at (an input that is ignored) stays with its like, but two axes of
+// one tensor that are summed up leave no number either.
+Task<bool> Prober::moves_visibly(Group& group, std::int64_t size, bool of_one, bool brief) {
+  visible_ = of_one;
   std::string ignored;
   bool moved = co_await moves(group, size, ignored, brief);
   if (moved && !visible_ && brief) moved = co_await moves(group, size, ignored);

@@ -161,3 +161,13 @@ def test_sizes_read_of_a_tensor_stop_no_run_without_weights(tmp_path):
     contract = fairlead.export(Levels().eval(), inputs, tmp_path / "model.onnx").contract
     assert [s["name"] for s in contract.symbols] == ["batch", "image_dim_2", "image_dim_3"]
     assert [(row["name"], row["axis"]) for row in contract.fixed] == [("scale", 0), ("image", 1)]
+
+
+class Summed(torch.nn.Module):
+    def forward(self, x):
+        return x.sum((1, 3))
+
+
+def test_axes_of_one_tensor_that_are_summed_up_are_free_of_each_other(tmp_path):
+    contract = fairlead.export(Summed().eval(), (torch.randn(2, 3, 4, 3),), tmp_path / "m.onnx").contract
+    assert len(set(shape_of(contract, "x"))) == 4
