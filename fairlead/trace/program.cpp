@@ -87,7 +87,7 @@ void ProgramBuilder::add_inputs() {
 void ProgramBuilder::add_operator() {
   const OpRecord& record = run_.ops[op_];
   const OpDef& def = vocabulary_.ops[record.op];
-  hints_.clear();
+  hints_ = request_.step_parts;
   frame_hints_ = 0;
   constants_.clear();
   call_numbers_.clear();

@@ -49,9 +49,10 @@ struct ProgramRequest {
   bool keep_writes = false;
   const Rolled* rolled = nullptr;         // where loops were rolled: their steps
   std::vector<const Run*> recorded = {};  // then: the runs as they were recorded
-  bool nested = false;   // the steps of a loop: symbols come from the graph around it
-  Expr step = nullptr;   // then: the symbol that counts them
-  int first_symbol = 0;  // the number of the first symbol that is met
+  bool nested = false;                // the steps of a loop: symbols come from the graph around it
+  Expr step = nullptr;                // then: the symbol that counts them
+  std::vector<Expr> step_parts = {};  // what it says of loops in each other that are one
+  int first_symbol = 0;               // the number of the first symbol that is met
   AskAlone ask_alone = {};
   bool one_program = false;  // the runs are known to execute the same operators
 };

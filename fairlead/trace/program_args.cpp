@@ -73,8 +73,14 @@ Expr ProgramBuilder::solve_int(const std::vector<std::int64_t>& observed, std::s
   const Solution solution = solver_.solve(observed, hints_);
   if (!solution.found()) {
     if (const Expr found = solve_apart(observed); found != nullptr) return found;
+    constexpr std::size_t kMostShown = 24;
     std::string seen;
-    for (const std::int64_t v : observed) seen += (seen.empty() ? "" : ", ") + std::to_string(v);
+    for (std::size_t k = 0; k < std::min(observed.size(), kMostShown); ++k) {
+      seen += (seen.empty() ? "" : ", ") + std::to_string(observed[k]);
+    }
+    if (observed.size() > kMostShown) {
+      seen += " and " + std::to_string(observed.size() - kMostShown) + " more";
+    }
     std::vector<std::string> values;
     for (const std::int64_t v : observed) values.push_back(std::to_string(v));
     note_unsolved("Expected every integer to follow from the input sizes, got " +

@@ -91,7 +91,9 @@ class ProgramBuilder {
   // ---- loops ----------------------------------------------------------------------------------
 
   void add_loop(const OpRecord& record);
-  Program solve_steps(const LoopSteps& loop, Expr number, const std::vector<ValueId>& invariants);
+  [[nodiscard]] std::vector<std::int64_t> steps_of(const LoopSteps& loop) const;  // by run
+  Program solve_steps(const LoopSteps& loop, Expr number, std::vector<Expr> parts,
+                      const std::vector<ValueId>& invariants);
 
   // A number that nothing explains, by the cause of the error. The builder goes on as if it were
   // known, so that one error names them all.

@@ -252,6 +252,31 @@ def test_a_loop_is_one_node_however_long_the_example(tmp_path):
     assert short.nodes == long.nodes
 
 
+class Warping(torch.nn.Module):
+    """Dynamic time warping: every cell of a table from three of its neighbours."""
+
+    def forward(self, x, y):
+        n, m = x.shape[0], y.shape[0]
+        cost, table = torch.cdist(x, y), torch.full((n + 1, m + 1), 1e6)
+        table[0, 0] = 0
+        for i in range(1, n + 1):
+            for j in range(1, m + 1):
+                best = torch.min(torch.min(table[i - 1, j], table[i, j - 1]), table[i - 1, j - 1])
+                table[i, j] = cost[i - 1, j - 1] + best
+        return table[n, m]
+
+
+def test_loops_in_each_other_are_one_loop(tmp_path):
+    path, model = tmp_path / "m.onnx", Warping().eval()
+    result = fairlead.export(model, (torch.randn(4, 2), torch.randn(3, 2)), path)
+    assert not result.contract.fixed
+    session = OnnxSession(str(path))
+    for n, m in ((1, 1), (1, 6), (7, 2), (23, 31)):
+        x, y = torch.randn(n, 2), torch.randn(m, 2)
+        (got,) = session.run({"x": x, "y": y})
+        torch.testing.assert_close(torch.from_numpy(got.numpy()), model(x, y))
+
+
 class TwoBack(torch.nn.Module):
     """Reads what the step before the last made: no loop of the file can."""
 
