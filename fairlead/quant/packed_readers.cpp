@@ -109,15 +109,20 @@ void Matrices::pack_for_onnxruntime(TensorId id, Weight& weight, const Packed& p
     sum_of(terms, node->name, made.nodes);
     replace(*node, std::move(made));
   }
+  std::vector<TensorId> looked_up;  // one reshaped table of each part, whoever looks rows up
+  for (const Part& part : parts) {
+    if (weight.lookups.empty()) break;
+    looked_up.push_back(reshaped(name + part.suffix + ".rows", part.values, Dtype::kUint8,
+                                 {packed.rows, packed.blocks * format.block * part.bits / 8},
+                                 before_));
+  }
   for (const onnx::Node* node : weight.lookups) {
     Replacement made;
     std::vector<TensorId> terms;
-    for (const Part& part : parts) {
-      const TensorId rows =
-          reshaped(name + part.suffix + ".rows", part.values, Dtype::kUint8,
-                   {packed.rows, packed.blocks * format.block * part.bits / 8}, before_);
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      const Part& part = parts[k];
       terms.push_back(made_by(made.nodes, "GatherBlockQuantized", node->name + part.suffix,
-                              part.with({rows, node->inputs[1]}),
+                              part.with({looked_up[k], node->inputs[1]}),
                               {{"gather_axis", std::int64_t{0}},
                                {"quantize_axis", std::int64_t{1}},
                                {"block_size", std::int64_t{format.block}},

@@ -6,6 +6,8 @@ import numpy as np
 import onnx
 import pytest
 import torch
+import transformers
+from checkpoints import saved
 from fairlead.runtime import generator as generators
 from test_fused import checkpoint  # noqa: F401
 
@@ -74,6 +76,16 @@ def test_with_quantised_weights_and_functions(checkpoint, tmp_path):  # noqa: F8
     assert "LlamaDecoderLayer is" in text
     tokens = fairlead.Generator.from_folder(result.folder).generate(np.array([[5, 9, 17]]), max_new_tokens=6)
     assert tokens.shape == (1, 9)
+
+
+def test_positions_that_end_early_are_looked_at_as_far_as_they_go(tmp_path):
+    """A table of 64 positions: 512 tokens are more than the model takes."""
+    config = transformers.GPTBigCodeConfig(
+        vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=64, bos_token_id=1, eos_token_id=2
+    )
+    source = saved(transformers.GPTBigCodeForCausalLM(config), tmp_path / "source")
+    result = fairlead.export_checkpoint(source, tmp_path / "out", target=fairlead.OnnxRuntime(cache="int8"))
+    assert "Cache in int8: 4 tensors" in str(result.parts["model.onnx"].contract)
 
 
 def test_what_cannot_be_says_why(tmp_path):

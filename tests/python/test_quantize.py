@@ -7,6 +7,7 @@ import pytest
 import torch
 import transformers
 from fairlead.checkpoint.likelihood import TEXT
+from fairlead.targets.onnx import OnnxExport
 from onnx.reference import ReferenceEvaluator
 from test_fused import checkpoint  # noqa: F401
 
@@ -124,6 +125,47 @@ def test_a_decoder_is_quantised_with_its_head(checkpoint, tmp_path):  # noqa: F8
     tokens = np.array([[5, 9, 17, 33]])
     generated = fairlead.Generator.from_folder(result.folder).generate(input_ids=tokens, max_new_tokens=8)
     assert generated.shape == (1, 12)
+
+
+@pytest.mark.parametrize("how", [fairlead.Int4(), fairlead.Int8(activations="int8"), fairlead.Int8()])
+def test_rows_are_looked_up_at_two_places(how, tmp_path):
+    """As encoder-decoders do: one table, and each node its own name."""
+
+    class Twice(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.head = torch.nn.Embedding(40, 64), torch.nn.Linear(64, 40, bias=False)
+            self.head.weight = self.table.weight
+
+        def forward(self, a, b):
+            return self.head(self.table(a).mean(1, keepdim=True) + self.table(b))
+
+    torch.manual_seed(0)
+    model, call = Twice().eval(), (torch.randint(0, 40, (2, 3)), torch.randint(0, 40, (2, 5)))
+    result = fairlead.export(model, call, tmp_path / "m.onnx", target=fairlead.OnnxRuntime(), quantize=how)
+    assert result.operators["GatherBlockQuantized"] == 2 * result.operators["MatMulNBits"]
+    names = [node.name for node in onnx.load(result.path).graph.node]
+    assert len(set(names)) == len(names)
+    call = [torch.randint(0, 40, (3, 7)), torch.randint(0, 40, (3, 4))]
+    session = onnxruntime.InferenceSession(result.path, providers=["CPUExecutionProvider"])
+    (got,) = session.run(None, {i.name: t.numpy() for i, t in zip(session.get_inputs(), call, strict=True)})
+    expected = model(*call).detach().numpy()
+    assert np.abs(got - expected).max() < 0.25 * np.abs(expected).max()
+
+
+def test_a_file_that_does_not_run_is_one_error(tmp_path, monkeypatch):
+    """The second file too, that of the quantised weights."""
+    run = OnnxExport.quantized
+
+    def broken(job, contract):
+        job.open = lambda path: (_ for _ in ()).throw(RuntimeError("two nodes with same node name"))
+        return run(job, contract)
+
+    monkeypatch.setattr(OnnxExport, "quantized", broken)
+    words = r"^\[quantize\] Expected a file that ONNX Runtime runs, got: .*two nodes with same node name"
+    with pytest.raises(fairlead.Discrepancy, match=words):
+        exported(path=tmp_path / "m.onnx", quantize=fairlead.Int8(), target=fairlead.OnnxRuntime())
+    assert not list(tmp_path.iterdir())
 
 
 def exported(model=None, path="m.onnx", **options):

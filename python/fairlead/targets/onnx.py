@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 
-from fairlead._core import FairleadError, InvalidInput, ReadAhead
-from fairlead.base.memory import free_memory
+from fairlead._core import Discrepancy, FairleadError, InvalidInput, ReadAhead
+from fairlead.base.errors import caused
+from fairlead.base.memory import free_memory, raise_if_memory_lacks
 from fairlead.base.plain_json import plain_json
 from fairlead.contract import SHARED_CACHE, Contract, Function, Fusion
 from fairlead.experiment.job import Job
@@ -26,6 +27,7 @@ from fairlead.tree.calls import Call, resized, with_other_tensors
 from fairlead.verify.ort_values import to_tensor
 from fairlead.verify.runtime_check import LARGE, OnnxSession
 from fairlead.verify.static_cache import STATIC_CACHE, StaticSession
+from fairlead.verify.verification import first_line, nothing_written
 
 PACKED = "packed projections"
 
@@ -193,7 +195,12 @@ class OnnxExport(Job):
         call, known = self.checked_calls()[0], scales or {}
         feeds = dict(zip(self.input_names, call.tensors, strict=True))
         feeds |= {name: rounded(feeds[name], known[name]) for name in feeds if name in known}
-        values = self.open_once(self.staged.path).run(feeds)
+        try:
+            values = self.open_once(self.staged.path).run(feeds)
+        except Exception as error:
+            raise_if_memory_lacks(error)
+            cause = f"Expected a file that {self.runtime} runs, got: {first_line(error)}"
+            raise caused(Discrepancy(f"[quantize] {cause}. {nothing_written(self.path)}"), cause) from error
         found = dict(zip(self.driver.programs[0].names, map(to_tensor, values), strict=True))
         return found | {name: found[name].float() * known[name] for name in found if name in known}
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 
+from fairlead.base.memory import raise_if_memory_lacks
 from fairlead.contract import Contract
 from fairlead.quantize import RoundedCache
 from fairlead.tree.calls import Call, resized, with_other_tensors
 from fairlead.verify.ort_values import to_tensor
 
-LENGTH = 512  # tokens that are looked at, of one row
+LENGTHS = (512, 256, 128, 64, 32, 16)  # tokens that are looked at, of one row: the first that the model takes
 # For larger values than those: what is beyond it is cut off, which costs more than coarser steps do.
 ROOM = 1.5
 TOKENS = "input_ids"
@@ -25,12 +26,22 @@ def scales_of(job: Any, contract: Contract) -> Scales:
     pairs = job.cache_pairs
     largest: Scales = {}
     session = job.open_once(job.staged.path)
-    for call in [*job.checked_calls(), longer(job, contract, {past for past, _ in pairs})]:
+
+    def look(call: Call) -> None:
         values = session.run(dict(zip(job.input_names, call.tensors, strict=True)))
         found = dict(zip(session.outputs, values, strict=True))
         for past, present in pairs:
             made = to_tensor(found[present]).float().abs().amax((0, 2)).unsqueeze(1)
             largest[past] = torch.maximum(largest.get(past, made), made)
+
+    for call in job.checked_calls():
+        look(call)
+    for length in LENGTHS:
+        try:
+            look(longer(job, contract, {past for past, _ in pairs}, length))
+            break
+        except Exception as error:  # the model's positions end before
+            raise_if_memory_lacks(error)
     scales = {}
     for past, present in pairs:
         # A channel that was always zero may have anything.
@@ -40,14 +51,14 @@ def scales_of(job: Any, contract: Contract) -> Scales:
     return scales
 
 
-def longer(job: Any, contract: Contract, past: set[str]) -> Call:
-    """One row of more new tokens, after the same past; any of the vocabulary, where that is known."""
+def longer(job: Any, contract: Contract, past: set[str], length: int) -> Call:
+    """One row of `length` new tokens, after the same past; any of the vocabulary, where that is known."""
     call = job.calls[0]
     sizes = job.sizes_of(call)
     most = {symbol.name: symbol.max for symbol in contract.symbols}
     for name, (leaf, axis) in job.places.items():
         if job.call.names[leaf] not in past:
-            sizes[name] = 1 if axis == 0 else min(max(LENGTH, sizes[name]), most[name])
+            sizes[name] = 1 if axis == 0 else min(max(length, sizes[name]), most[name])
     taken = job.within(sizes)
     shapes = job.probed.sizes_at([taken[symbol.name] for symbol in job.probed.symbols])
     tensors = [resized(t, list(s)) for t, s in zip(call.tensors, shapes, strict=True)]
