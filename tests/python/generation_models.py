@@ -146,6 +146,8 @@ MODELS = {
         num_heads=8, head_dim=8, state_size=8, n_groups=2, chunk_size=8, pad_token_id=0, bos_token_id=1,
         eos_token_id=None, tie_word_embeddings=False,
     ),
+    # A state, and a cache that grows beside it.
+    "lfm2": decoder("Lfm2ForCausalLM", "Lfm2Config", layer_types=["conv", "full_attention"]),
     "t5": wide(
         "T5ForConditionalGeneration", "T5Config", encoder_text, vocab_size=VOCABULARY, d_model=32, d_kv=8, d_ff=48,
         num_layers=2, num_heads=4, pad_token_id=0, eos_token_id=None, decoder_start_token_id=0, initializer_factor=1.0,

@@ -189,6 +189,8 @@ def two_files(calls: Calls, sample: dict[str, Any]) -> Plan:
     length = Dim("sequence", min=min(lengths))
     prompt = {name: {0: "batch", 1: length} for name in prefill[0]}
     shapes: dict[str, Any] = {name: {0: Dim.AUTO} for name in decode[0] if name != cache}
+    if "attention_mask" in shapes:  # as long as the text, beside a state that is not
+        shapes["attention_mask"][1] = Dim.AUTO
     shapes[cache] = [{row: Dim.AUTO} | grown for row, grown in zip(calls.batches(), calls.growing, strict=True)]
     return Plan(
         "decoder",
