@@ -39,6 +39,15 @@ std::optional<Rolled> roll(const Vocabulary& vocabulary, std::span<const Run* co
       if (runs.front()->values[of].tainted)
         rolled.unread.push_back(runs.front()->ops[each.ops.front()]);
     }
+    for (std::size_t k = 0; k < loops.size(); ++k) {
+      for (const std::size_t offset : plans[k].unread) {
+        const std::size_t op = loops[k].starts.front() + offset;
+        const RunValue of = views.front().argument(op, 0);
+        if (of != kNoRunValue && runs.front()->values[of].tainted) {
+          rolled.unread.push_back(runs.front()->ops[op]);
+        }
+      }
+    }
     rolled.loops.resize(loops.size());
     for (std::size_t r = 0; r < runs.size(); ++r) {
       for (std::size_t k = 0; k < loops.size(); ++k) {

@@ -76,7 +76,8 @@ struct LoopPlan {
                                        // along this dim: step by step, it is carried
   // By run, then step: how long what the steps before made is along that dim, joined.
   std::map<Slot, std::vector<std::vector<std::int64_t>>> grown_before;
-  std::set<Slot> last;  // what is read behind the loop as the last step made it
+  std::set<Slot> last;           // what is read behind the loop as the last step made it
+  std::set<std::size_t> unread;  // offsets of tolist whose length varies: its numbers are left out
 };
 
 template <typename T>

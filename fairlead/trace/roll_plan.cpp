@@ -34,14 +34,17 @@ class Planner {
     for (std::size_t offset = 0; offset < loop.period; ++offset) {
       const OpRecord& model = views_[0].run.ops[loop.starts[0] + offset];
       const std::uint32_t arguments = model.item_count;
-      const std::uint32_t count = arguments + model.result_count;
+      const bool unread = gives_lists(k, offset);
+      if (unread) plan.unread.insert(offset);
+      const std::uint32_t count = arguments + (unread ? 0 : model.result_count);
       for (std::uint32_t item = 0; item < count; ++item) {
         std::vector<Seen> seen;
         for (std::size_t r = 0; r < views_.size(); ++r) {
           const Run& run = views_[r].run;
           for (std::size_t step = 0; step < loop.counts[r]; ++step) {
             const OpRecord& record = run.ops[loop.starts[r] + step * loop.period + offset];
-            if (record.item_count != arguments || record.result_count != model.result_count) {
+            if (record.item_count != arguments ||
+                (!unread && record.result_count != model.result_count)) {
               throw NotRolled{};  // a list that grows from step to step
             }
             const Item& found = run.items[item < arguments ? record.items + item
@@ -53,6 +56,21 @@ class Planner {
         plan.uses[offset].push_back(seen.empty() ? Use{Role::kLocal, 0} : role_of(k, seen));
       }
     }
+  }
+
+  // Whether an operator of the body reads lists of numbers that are not equally long, in other steps
+  // or runs: for t in rows.tolist(), within a loop over something else.
+  [[nodiscard]] bool gives_lists(std::size_t k, std::size_t offset) const {
+    const LoopPlaces& loop = loops_[k];
+    if (views_[0].def(loop.starts[0] + offset).name != Op::fairlead_tolist) return false;
+    const std::uint32_t results = views_[0].run.ops[loop.starts[0] + offset].result_count;
+    for (std::size_t r = 0; r < views_.size(); ++r) {
+      for (std::size_t step = 0; step < loop.counts[r]; ++step) {
+        const std::size_t op = loop.starts[r] + step * loop.period + offset;
+        if (views_[r].run.ops[op].result_count != results) return true;
+      }
+    }
+    return false;
   }
 
   Use role_of(std::size_t k, const std::vector<Seen>& seen) {

@@ -290,7 +290,8 @@ class RunRoller {
         put(run_.items[record.items + i], plan.uses[offset][i], false, i);
       }
       writer.end_arguments();
-      for (std::uint32_t i = 0; i < record.result_count; ++i) {
+      const std::uint32_t results = plan.unread.contains(offset) ? 0 : record.result_count;
+      for (std::uint32_t i = 0; i < results; ++i) {
         put(run_.items[record.results + i], plan.uses[offset][record.item_count + i], true, i);
       }
       place.push_back(static_cast<CarryId>(writer.made.ops.size()));

@@ -244,6 +244,26 @@ def test_a_loop_over_parts_of_lengths_that_were_read(tmp_path):
         check_numbers(model, path, torch.randn(count, 3), torch.ones(count, dtype=torch.int64))
 
 
+class RowsAsNumbers(torch.nn.Module):
+    """Each step reads a row of numbers, as many as another size says, and goes by how many there are."""
+
+    def forward(self, x):
+        made = []
+        for row in x:
+            kept = [n for n in row.tolist() if n == n]
+            made.append(torch.arange(len(kept)) + row.cumsum(0))
+        return torch.stack(made)
+
+
+def test_a_loop_whose_steps_read_rows_of_any_length(tmp_path):
+    result = fairlead.export(RowsAsNumbers().eval(), (torch.rand(3, 5),), tmp_path / "rows.onnx")
+    assert [s.name for s in result.contract.symbols] == ["batch", "x_dim_1"]
+    assert "read a list of numbers from a tensor" in str(result.contract)
+    x = torch.rand(7, 9)
+    (got,) = OnnxSession(str(tmp_path / "rows.onnx")).run({"x": x})
+    torch.testing.assert_close(torch.as_tensor(got), RowsAsNumbers()(x))
+
+
 def test_a_loop_is_one_node_however_long_the_example(tmp_path):
     """The file does not grow with the number of steps that were recorded."""
     model = Recurrent().eval()
