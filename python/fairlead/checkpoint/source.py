@@ -225,7 +225,6 @@ def gguf(source: str, path: str) -> Checkpoint:
 @contextlib.contextmanager
 def reading(checkpoint: Checkpoint, what: str) -> Iterator[None]:
     """Whatever Transformers raises while it reads is one line that names the source; the hub is off."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
     with quiet(), gguf_read_once(checkpoint):
         try:
             yield
@@ -319,14 +318,16 @@ def one_line(error: BaseException) -> str:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Without the progress bars and remarks of Transformers, and the warnings of those that it calls: what matters of
-    them is said in the report."""
+    them is said in the report. And without the hub."""
     from transformers.utils import logging
+
+    from fairlead.checkpoint.unfetched import unfetched
 
     before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity(logging.CRITICAL)  # what it cannot go on from is raised as well
     logging.disable_progress_bar()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), unfetched():
             warnings.simplefilter("ignore")
             yield
     finally:
