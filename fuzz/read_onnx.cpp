@@ -15,6 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     const fairlead::onnx::ModelSummary summary =
         fairlead::onnx::parse_model_summary(std::as_bytes(std::span(data, size)));
+    fairlead::onnx::check_functions(std::as_bytes(std::span(data, size)));
     (void)fairlead::report::report_of(summary, "fuzz.onnx");
     std::map<std::string, std::int64_t> sizes;
     for (const fairlead::onnx::ValueSummary& input : summary.inputs) {

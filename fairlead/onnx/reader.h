@@ -79,4 +79,9 @@ struct ModelSummary {
 void visit_initializers(const std::string& path,
                         const std::function<void(const InitializerSummary&)>& visit);
 
+// Throws Error(kParse) where functions in the file call each other so often that whoever puts their
+// bodies in place of the calls, as ONNX Runtime does, does not come to an end.
+void check_functions(const std::string& path);
+void check_functions(std::span<const std::byte> bytes, const std::string& name = "bytes");
+
 }  // namespace fairlead::onnx

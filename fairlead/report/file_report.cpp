@@ -11,6 +11,8 @@
 namespace fairlead::report {
 namespace {
 
+constexpr int kMaxLevels = 100;
+
 std::string result_text(const onnx::ValueSummary& value) {
   std::string text = value.dtype;
   if (!value.shape) return text;
@@ -73,10 +75,22 @@ class Reporter {
     return it->second;
   }
 
+  // Where the name of a module begins in its path, npos: its parent is the model. What lies deeper
+  // than any model goes is one name: a row for each level is a page without end.
+  static std::size_t last_dot(const std::string& path) {
+    std::size_t cut = std::string::npos;
+    std::size_t next = path.find('.');
+    for (int level = 1; level < kMaxLevels && next != std::string::npos; ++level) {
+      cut = next;
+      next = path.find('.', cut + 1);
+    }
+    return cut;
+  }
+
   // The row of a module; its parents come before it.
   std::int32_t module_of(const std::string& path) {
     if (const auto it = module_ids_.find(path); it != module_ids_.end()) return it->second;
-    const std::size_t cut = path.rfind('.');
+    const std::size_t cut = last_dot(path);
     const std::int32_t parent = cut == std::string::npos ? 0 : module_of(path.substr(0, cut));
     const auto id = static_cast<std::int32_t>(report_.modules.size());
     module_ids_.emplace(path, id);

@@ -97,6 +97,14 @@ void init_reader(nb::module_& m) {
   m.def("read_summary", &read_summary, "path"_a,
         "What is in an ONNX file, without its weights: a dict of inputs, outputs, operators and "
         "sizes.");
+  m.def(
+      "check_functions",
+      [](const std::filesystem::path& given) {
+        const nb::gil_scoped_release release;
+        onnx::check_functions(given.string());
+      },
+      "path"_a,
+      "Raises where functions of an ONNX file call each other so often that it cannot be loaded.");
 }
 
 }  // namespace fairlead::python

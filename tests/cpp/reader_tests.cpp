@@ -107,6 +107,32 @@ TEST_CASE("Graphs nested without end are refused") {
             .find("graphs are nested too deeply") != std::string::npos);
 }
 
+TEST_CASE("Functions that call each other without end are counted, not followed") {
+  // A model of one call of F0; each function calls the next `times` times, the last calls `last`.
+  const auto check = [](int levels, int times, const std::string& last) {
+    const auto node = [](const std::string& name) {
+      return field("\x22", name) + field("\x3a", "f");
+    };
+    std::string model = std::string("\x08\x09", 2) + field("\x3a", field("\x0a", node("F0")));
+    for (int k = 0; k < levels; ++k) {
+      const std::string next = k + 1 == levels ? last : "F" + std::to_string(k + 1);
+      std::string function = field("\x0a", "F" + std::to_string(k)) + field("\x52", "f");
+      for (int i = 0; i < times; ++i) function += field("\x3a", node(next));
+      model += "\xca\x01" + std::string(1, static_cast<char>(function.size())) + function;
+    }
+    check_functions(std::as_bytes(std::span(model)), "m.onnx");
+  };
+  CHECK_THROWS_WITH_AS(check(60, 5, "Relu"),
+                       "[read_model_summary] Could not read 'm.onnx': it is not an ONNX model (the "
+                       "functions in it call each other so often that its 301 operators come to "
+                       "more than 130100). Check that the file is whole and of this format.",
+                       Error);
+  CHECK_NOTHROW(check(4, 5, "Relu"));
+  CHECK_NOTHROW(check(60, 1, "F0"));  // ONNX Runtime says what is wrong with it
+  const std::string whole = small_model();
+  CHECK_NOTHROW(check_functions(std::as_bytes(std::span(whole)), "m.onnx"));
+}
+
 TEST_CASE("Files that cannot be opened are an error of their own") {
   const TemporaryFolder folder;
   CHECK_THROWS_WITH_AS((void)read_model_summary(folder / "none.onnx"),

@@ -76,6 +76,16 @@ TEST_CASE("Modules are a tree with sums, and items in the order of execution") {
   CHECK(r.strings[static_cast<std::size_t>(r.operators[0].result)] == "float32[2*batch, 4]");
 }
 
+TEST_CASE("What lies deeper than any model goes is one name") {
+  onnx::ModelSummary summary;
+  std::string deep = "a";
+  for (int k = 0; k < 100'000; ++k) deep += ".a";
+  summary.nodes = {node("Relu", deep, {}, {"x"}), node("Relu", deep + "b", {}, {"y"})};
+  const FileReport r = report_of(summary, "m.onnx");
+  CHECK(r.modules.size() == 1 + 99 + 2);
+  CHECK(r.modules[0].operators == 2);
+}
+
 TEST_CASE("Operators are counted by kind and by pattern of module") {
   const FileReport r = report_of(two_layers(), "m.onnx");
   REQUIRE(r.by_kind.size() == 2);

@@ -72,6 +72,46 @@ def test_every_model_is_a_row_whatever_it_does(folder, run):
         assert (folder / "out" / name / "report.html").stat().st_size > 1000
 
 
+ENDS = """
+import os, subprocess, sys
+import torch
+def make():
+    return torch.nn.Linear(4, 2), (torch.rand(3, 4),)
+def leaves():
+    os._exit(0)
+def exits():
+    sys.exit(0)
+def by_a_number():
+    os.kill(os.getpid(), 40)
+def prints():
+    print("a result?")
+    os.write(2, b"\\xff\\xfe" * 9000)
+    return make()
+def starts():  # holds the pipe of what is said
+    child = subprocess.Popen(["sleep", "300"], start_new_session=True)
+    open("started", "w").write(str(child.pid))
+    return make()
+"""
+
+
+def test_what_ends_prints_or_starts_others_is_a_row(folder, run):
+    (folder / "m.py").write_text(ENDS)
+    names = ["leaves", "exits", "by_a_number", "prints", "starts"]
+    (folder / "list.txt").write_text("".join(f"m.py:{name}\n" for name in names))
+    start = time.monotonic()
+    code, _, err = run("sweep", "list.txt", "-o", "out", "-j", 2)
+    assert code == 1, err
+    rows = rows_of(folder / "out")
+    assert {name: rows[f"m.py_{name}"]["status"] for name in names} == {
+        "leaves": "crashed", "exits": "refused", "by_a_number": "crashed", "prints": "ok", "starts": "ok",
+    }  # fmt: skip
+    assert rows["m.py_leaves"]["error"] == "it ended without a result while loading m.py:leaves"
+    assert "got one that ends Python with sys.exit(0)" in rows["m.py_exits"]["error"]
+    assert rows["m.py_by_a_number"]["error"].startswith("signal 40 while")
+    assert time.monotonic() - start < 200
+    os.kill(int((folder / "started").read_text()), signal.SIGKILL)
+
+
 def test_it_goes_on_where_it_stopped(folder, run):
     (folder / "list.txt").write_text("m.py:good\nnowhere\n")
     assert run("sweep", "list.txt", "-o", "out")[0] == 1

@@ -11,8 +11,16 @@ PARTS = 8  # each is every eighth file: all kinds are among them
 
 def test_wrong_files_are_one_line_each():
     part = os.environ.get("FAIRLEAD_PART", f"3/{PARTS}")
+    tried("--part", part)
+
+
+def test_wrong_files_that_found_something():
+    tried("--found")
+
+
+def tried(*words: str) -> None:
     done = subprocess.run(
-        [sys.executable, str(HERE / "try_files.py"), "--part", part], capture_output=True, text=True, timeout=1500
+        [sys.executable, str(HERE / "try_files.py"), *words], capture_output=True, text=True, timeout=1500
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     assert " 0 wrong" in done.stdout.splitlines()[-1]

@@ -190,14 +190,17 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--all", action="store_true", help="every command, also those that do not take such a file")
     parser.add_argument("--part", default="0/1")
+    parser.add_argument("--found", action="store_true", help="those that once ended a command otherwise")
     given = parser.parse_args()
     import hostile_wholes  # noqa: F401, I001  # the new ones last: parts stay what they were
     import hostile_quantized  # noqa: F401
     import hostile_checkpoints  # noqa: F401
+    import hostile_odd  # noqa: F401
+    import hostile_parts
     from hostile_files import FILES
 
     warm_up()
-    names = [name for name in FILES if given.only in name]
+    names = hostile_parts.FOUND if given.found else [name for name in FILES if given.only in name]
     number, jobs = map(int, given.part.split("/"))
     start = time.monotonic()
     tried, wrong = try_all(names, given.all, number, jobs)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
+from fairlead.base.plain_text import text_of
+
 # PyTorch on a CPU and ONNX Runtime have no class of errors for it: their words, here and nowhere else.
 WORDS = ("can't allocate memory", "not enough memory", "Failed to allocate memory", "bad allocation", "std::bad_alloc")
 
@@ -49,7 +51,7 @@ def at_most_more(allowed: int) -> Iterator[None]:
 
 def lacks_memory(error: BaseException) -> bool:
     """Whether something was not computed because there was no memory for it."""
-    return isinstance(error, MemoryError) or any(words in str(error) for words in WORDS)
+    return isinstance(error, MemoryError) or any(words in text_of(error) for words in WORDS)
 
 
 def raise_if_memory_lacks(error: BaseException) -> None:

@@ -18,3 +18,11 @@ def escaped(text: str) -> str:
 def one_line(text: str) -> str:
     """The same of text that is one line: one_line("a\\nb") == "a\\\\nb"."""
     return escaped(text).replace("\n", "\\n").replace("\t", "\\t")
+
+
+def text_of(error: BaseException) -> str:
+    """str(error), also where its class cannot say what it is."""
+    try:
+        return str(error)
+    except Exception:
+        return "an error without words"

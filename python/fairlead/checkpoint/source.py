@@ -167,6 +167,10 @@ def in_folder(source: str, folder: str) -> Checkpoint:
     return Checkpoint(source, folder)
 
 
+TEXTS = (".json", ".jinja", ".txt", ".model", ".jsonl", ".tiktoken")
+MOST_TEXT = 512 << 20  # bytes: a file of nothing but zeros takes no place on a disk, however long it is
+
+
 def check_plain(folder: str) -> None:
     """Whoever opens a pipe waits for its other end, and Transformers opens whatever has a name that it knows."""
     names = {os.path.basename(path) for path in weights(folder)}
@@ -177,6 +181,11 @@ def check_plain(folder: str) -> None:
             raise InvalidInput(
                 f"[export] Expected plain files in '{folder}', got {name!r}, which is none. Check that the files are "
                 "complete."
+            )
+        if name.endswith(TEXTS) and os.path.isfile(path) and os.path.getsize(path) > MOST_TEXT:
+            raise InvalidInput(
+                f"[export] Expected texts of at most {MOST_TEXT >> 20} MiB in '{folder}', got {name!r} of "
+                f"{os.path.getsize(path):,} bytes. Check that the files are complete."
             )
 
 
@@ -216,7 +225,6 @@ def gguf(source: str, path: str) -> Checkpoint:
 @contextlib.contextmanager
 def reading(checkpoint: Checkpoint, what: str) -> Iterator[None]:
     """Whatever Transformers raises while it reads is one line that names the source; the hub is off."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
     with quiet(), gguf_read_once(checkpoint):
         try:
             yield
@@ -310,14 +318,16 @@ def one_line(error: BaseException) -> str:
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
     """Without the progress bars and remarks of Transformers, and the warnings of those that it calls: what matters of
-    them is said in the report."""
+    them is said in the report. And without the hub."""
     from transformers.utils import logging
 
+    from fairlead.checkpoint.unfetched import unfetched
+
     before, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
+    logging.set_verbosity(logging.CRITICAL)  # what it cannot go on from is raised as well
     logging.disable_progress_bar()
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), unfetched():
             warnings.simplefilter("ignore")
             yield
     finally:

@@ -60,7 +60,7 @@ def generate(
     if prompt == "-":
         prompt = sys.stdin.read()
     start = time.perf_counter()
-    with progress(f"loading {folder}", quiet=as_json or not sys.stderr.isatty()):
+    with progress(f"loading {folder}", quiet=as_json or sys.stderr is None or not sys.stderr.isatty()):
         text = TextGenerator(folder)
     loaded = time.perf_counter() - start
     if as_json:
@@ -74,6 +74,5 @@ def generate(
         return
     for piece in text.stream(prompt, chat=chat, system=system, **settings):
         # On a terminal a model's tokens are not to move the cursor; a pipe gets them as they are.
-        click.echo(escaped(piece) if sys.stdout.isatty() else piece, nl=False)
-        sys.stdout.flush()
+        click.echo(escaped(piece) if sys.stdout is not None and sys.stdout.isatty() else piece, nl=False)
     say()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator
 
 from fairlead.base.memory import at_most_more
@@ -33,7 +34,7 @@ def bounded_by(*sources: str) -> Iterator[None]:
 
 def allowance(paths: list[str]) -> int:
     given = os.environ.get(VARIABLE, "")
-    if given.isdigit():
+    if re.fullmatch("[0-9]{1,6}", given):
         return int(given) << 30
     return LEAST + PROCESSOR * (os.cpu_count() or 1) + TIMES * sum(size_of(path) for path in paths)
 

@@ -19,6 +19,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from fairlead._core import FairleadError, InvalidInput
+from fairlead.base.memory import raise_if_memory_lacks
+from fairlead.base.plain_text import text_of
 
 SHAPE = re.compile(r"^(?:(?P<name>[A-Za-z_]\w*)=)?(?P<dtype>[a-z]+\d*)?(?:\[(?P<list>[\d\s,]*)\]|(?P<x>\d+(?:x\d+)*))$")
 TOP_INTEGER = 8  # integers are drawn below it: ids that are valid in any vocabulary
@@ -46,7 +48,10 @@ def load(source: str, config: dict[str, Any], inputs: list[str]) -> tuple[Any, A
         if not issubclass(maker, torch.nn.Module):
             raise InvalidInput(f"[export] Expected a torch.nn.Module class, got {source}.")
         example = tensors(inputs)
-        return made(maker, config).eval(), example
+        model = made(maker, config)
+        with quoting(f"eval() of {type(model).__name__}"):
+            model.eval()
+        return model, example
     with quoting(source):
         result = maker(**config)
     if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], torch.nn.Module):
@@ -55,7 +60,9 @@ def load(source: str, config: dict[str, Any], inputs: list[str]) -> tuple[Any, A
             "Return a module and a tuple or dict."
         )
     model, example = result
-    return model.eval(), tensors(inputs) if inputs else example
+    with quoting(f"eval() of {type(model).__name__}"):
+        model.eval()
+    return model, tensors(inputs) if inputs else example
 
 
 def made(cls: type, config: dict[str, Any]) -> Any:
@@ -63,9 +70,12 @@ def made(cls: type, config: dict[str, Any]) -> Any:
     try:
         made_from = getattr(cls, "config_class", None)
         return cls(made_from(**config)) if made_from is not None else cls(**config)
-    except (TypeError, ValueError) as error:
+    except FairleadError:
+        raise
+    except Exception as error:
+        raise_if_memory_lacks(error)
         raise InvalidInput(
-            f"[export] Expected --config that {cls.__name__} accepts, but it raised: {error}."
+            f"[export] Expected --config that {cls.__name__} accepts, but it raised: {first_line(error)}."
         ) from error
 
 
@@ -85,29 +95,35 @@ def script(path: str) -> Any:
 
 
 @contextmanager
-def quoting(what: str) -> Iterator[None]:
-    """What the user's own code raises is one line with the place, as everything else that goes wrong."""
+def quoting(what: str, but: type[Exception] = FairleadError) -> Iterator[None]:
+    """What the user's own code raises is one line with the place, as everything else that goes wrong; `but` passes."""
     try:
         yield
-    except FairleadError:
+    except (FairleadError, but):
         raise
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         at = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
         if isinstance(error, SyntaxError):
             at = f" at {error.filename}:{error.lineno}"
-        text = str(error).splitlines()[0] if str(error) else ""
         raise InvalidInput(
-            f"[export] Expected {what} to run, but it raised {type(error).__name__}: {text.rstrip('.')}{at}."
-        ) from error
+            f"[export] Expected {what} to run, but it raised {type(error).__name__}: {first_line(error)}{at}."
+        ) from (None if isinstance(error, StopIteration) else error)  # contextlib takes its cause for the same error
+
+
+def first_line(error: BaseException) -> str:
+    return next(iter(text_of(error).splitlines()), "").rstrip(".")
 
 
 def package(name: str) -> Any:
+    if not all(part.isidentifier() for part in name.split(".")):
+        raise InvalidInput(f"[export] Expected the name of a module, got '{name}'. For example torch.nn:Linear.")
     # Last: a torch.py in the working folder is not PyTorch.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
-        return importlib.import_module(name)
+        with quoting(name, ModuleNotFoundError):
+            return importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name or name
         raise InvalidInput(
@@ -152,15 +168,21 @@ def one_tensor(text: str) -> tuple[str, Any]:
         raise InvalidInput(
             f"[export] Expected --inputs as NAME=DTYPE[SIZES], such as input_ids=int64[2,7] or 2x16, got '{text}'."
         )
-    sizes = [int(s) for s in re.findall(r"\d+", match["list"] if match["list"] is not None else match["x"])]
-    if dtype is torch.bool:
-        tensor = torch.ones(sizes, dtype=dtype)
-    elif dtype.is_floating_point or dtype.is_complex:
-        tensor = torch.randn(sizes).to(dtype)
-    else:
-        # A mask of zeros would hide everything: what is called one is of ones.
-        mask = "mask" in (match["name"] or "")
-        tensor = torch.ones(sizes, dtype=dtype) if mask else torch.randint(0, TOP_INTEGER, sizes).to(dtype)
+    sizes = [int(s[:20]) for s in re.findall(r"\d+", match["list"] if match["list"] is not None else match["x"])]
+    try:
+        if dtype is torch.bool:
+            tensor = torch.ones(sizes, dtype=dtype)
+        elif dtype.is_floating_point or dtype.is_complex:
+            tensor = torch.randn(sizes).to(dtype)
+        else:
+            # A mask of zeros would hide everything: what is called one is of ones.
+            mask = "mask" in (match["name"] or "")
+            tensor = torch.ones(sizes, dtype=dtype) if mask else torch.randint(0, TOP_INTEGER, sizes).to(dtype)
+    except Exception as error:
+        raise_if_memory_lacks(error)
+        raise InvalidInput(
+            f"[export] Expected --inputs that PyTorch can make, got '{text}' ({first_line(error)})."
+        ) from error
     return match["name"] or "", tensor
 
 
@@ -178,7 +200,7 @@ def named_dims(model: Any, inputs: Any, dims: tuple[str, ...]) -> Any:
     wanted: dict[str, dict[int, Any]] = {}
     for text, value in pairs("--dim", dims).items():
         leaf, _, axis = text.rpartition(".")
-        if leaf not in call.names or not axis.isdigit() or int(axis) >= call.tensor(leaf).dim():
+        if leaf not in call.names or axis not in map(str, range(call.tensor(leaf).dim())):
             raise InvalidInput(
                 f"[export] Expected --dim INPUT.AXIS=NAME with one of the inputs {', '.join(call.names[:6])}, "
                 f"got '{text}'."

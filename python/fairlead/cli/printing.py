@@ -9,7 +9,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout, suppress
 from typing import Any
 
 import click
@@ -20,7 +20,9 @@ from fairlead.base.plain_text import escaped, one_line
 
 def coloured(stream: Any = None) -> bool:
     stream = stream or sys.stdout
-    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return (
+        stream is not None and stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    )
 
 
 class Styled(str):
@@ -45,8 +47,9 @@ def say_json(value: Any) -> None:
 
 
 def tell(text: str) -> None:
-    """One line, to stderr."""
-    click.echo(text if isinstance(text, Styled) else one_line(text), err=True)
+    """One line, to stderr, where somebody reads it."""
+    with suppress(OSError, ValueError):
+        click.echo(text if isinstance(text, Styled) else one_line(text), err=True)
 
 
 def heading(text: str) -> None:
@@ -96,7 +99,13 @@ def rich_text(what: str) -> Any:
 
 @contextmanager
 def progress(first: str, quiet: bool = False) -> Iterator[Any]:
-    """Yields a function that is called with each stage."""
+    """Yields a function that is called with each stage. What code of a model prints meanwhile is no result."""
+    with redirect_stdout(sys.stderr), stages_shown(first, quiet) as stages:
+        yield stages
+
+
+@contextmanager
+def stages_shown(first: str, quiet: bool) -> Iterator[Any]:
     stages = Stages(quiet)
     if quiet:
         yield stages

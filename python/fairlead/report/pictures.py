@@ -30,6 +30,9 @@ def number(value: Any) -> float:
         return math.nan
 
 
+LEFT_OUT = {"tolerance": 0.0, "problem": "", "variation": "", "output": ""}  # what a record may lack
+
+
 def differences(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     """The axis and a place for each row, in percent; what is exactly 0 stands at its left end."""
     if not rows:
@@ -49,7 +52,8 @@ def differences(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     marks = []
     for row, (scaled, tolerance) in zip(rows, found, strict=True):
         marks.append({
-            "row": row, "x": place(scaled), "text": difference_text(scaled, row), "ok": bool(row.get("ok", True)),
+            "row": LEFT_OUT | row, "x": place(scaled), "text": difference_text(scaled, row),
+            "ok": bool(row.get("ok", True)),
             "tolerance": place(tolerance) if 0 < tolerance < math.inf else None, "kind": row.get("kind", ""),
             "at": ", ".join(f"{k} = {v}" for k, v in row.get("sizes", {}).items()),
         })  # fmt: skip

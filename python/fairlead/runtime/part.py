@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from fairlead._core import InvalidInput
+from fairlead._core import InvalidInput, check_functions
 from fairlead.base.element_types import ORT_TYPES
 from fairlead.base.memory import lacks_memory
 from fairlead.runtime.values import ort_value, runtime
@@ -27,6 +27,7 @@ class Part:
             options = ort.SessionOptions()
             options.log_severity_level = 4  # what fails is raised, and said once
         self.path = path
+        check_functions(path)
         try:
             self.session = ort.InferenceSession(path, options, providers=providers or ["CPUExecutionProvider"])
         except Exception as error:

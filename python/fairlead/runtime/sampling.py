@@ -9,6 +9,7 @@ import numpy as np
 
 from fairlead._core import InvalidInput
 
+TINY = 1e-3  # of temperatures
 NEVER = -np.inf
 
 
@@ -128,7 +129,10 @@ class Chooser:
 
     def warped(self, scores: np.ndarray) -> np.ndarray:
         s = self.settings
-        scores = scores / s.temperature
+        if s.temperature < TINY:  # they would be infinite, and the difference of two no number
+            scores = (scores - scores.max(-1, keepdims=True)).astype(np.float64)
+        with np.errstate(over="ignore"):
+            scores = scores / s.temperature
         if s.top_k:
             k = min(s.top_k, scores.shape[1])
             threshold = np.partition(scores, -k, 1)[:, -k, None]

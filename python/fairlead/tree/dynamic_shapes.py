@@ -32,8 +32,8 @@ class UnknownSymbol(InvalidInput):
 
 def check_sizes(sizes: Any) -> None:
     for name, size in sizes.items():
-        if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-            raise InvalidInput(f"[export] Expected max_size with a number of 1 or more for {name}, got {size!r}.")
+        if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < 1 << 62:
+            raise InvalidInput(f"[export] Expected max_size with a number of 1 or more for {name}, got {size!r:.40}.")
 
 
 def unknown_symbol(probed: Any, unknown: list[str]) -> UnknownSymbol:

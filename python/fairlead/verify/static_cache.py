@@ -46,6 +46,7 @@ def buffer(tensor: torch.Tensor, length: int) -> torch.Tensor:
 
 def session_of(path: str, seconds: float | None = None) -> OnnxSession:
     """Of a file on the disk, which says itself whether its cache is static."""
+    _core.check_functions(path)
     text = _core.read_summary(path)["metadata"].get(STATIC_CACHE)
     if text is None:
         return OnnxSession(path, seconds)

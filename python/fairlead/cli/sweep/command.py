@@ -14,6 +14,7 @@ import click
 from fairlead.base.units import size_text
 from fairlead.cli.printing import coloured, failed, say, say_json, tell
 
+LONGEST = 10 * 365 * 86400  # seconds that a timer of every system takes
 SHOWN = 12  # rows of models that are done; those that run are always shown
 
 
@@ -21,7 +22,9 @@ SHOWN = 12  # rows of models that are done; those that run are always shown
 @click.argument("list_path", metavar="LIST", type=click.Path(exists=True, dir_okay=False))
 @click.option("-o", "--out", type=click.Path(), default="sweep", show_default=True, help="Folder for everything.")
 @click.option("-j", "--jobs", "workers", type=click.IntRange(1), default=1, show_default=True, help="Models at a time.")
-@click.option("--timeout", type=click.FloatRange(min=1), default=600, show_default=True, help="Seconds per model.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=1, max=LONGEST), default=600, show_default=True, help="Seconds per model."
+)
 @click.option(
     "--again", type=click.Choice(["none", "failed", "all"]), default="none", show_default=True,
     help="What is run although results.jsonl has it.",

@@ -53,6 +53,7 @@ class Job:
 
 
 LONGEST = 4096  # of a line: no path is longer
+LEFT_TO_READ = 2.0  # seconds for what an export said last
 
 
 def read_list(path: str) -> list[Job]:
@@ -165,7 +166,7 @@ def run_job(
     row: dict[str, Any] = {"source": job.source, "task_asked": job.task, "dtype_asked": job.dtype, "name": job.name}
     with tempfile.TemporaryFile("w+") as answer:
         child = subprocess.Popen(
-            job.words(out), stdout=answer, stderr=subprocess.PIPE, text=True, start_new_session=True,
+            job.words(out), stdout=answer, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
             env=os.environ | {"NO_COLOR": "1", "PYTHONSAFEPATH": "1", "FAIRLEAD_FAULTS": "1"}, cwd=folder,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
@@ -179,14 +180,22 @@ def run_job(
         timer = threading.Timer(timeout, stop_late)
         timer.start()
         said, stage = "", "starting"
-        try:
-            for line in child.stderr or ():
+
+        def read() -> None:
+            nonlocal said, stage
+            for line in iter(lambda: child.stderr.readline(LONGEST) if child.stderr else "", ""):
                 if line.startswith("fairlead: "):
                     stage = line.removeprefix("fairlead: ").partition(" (")[0].strip()
                     tell(stage)
                 elif line.strip() and not said.startswith("error: "):  # after it comes where the report is
                     said = line.strip()
+
+        # What a model has started may hold the pipe when the model is long done: nobody waits for that.
+        reader = threading.Thread(target=read, daemon=True)
+        reader.start()
+        try:
             code = child.wait()
+            reader.join(LEFT_TO_READ)
         finally:
             timer.cancel()
             running(child, False)
@@ -197,12 +206,19 @@ def run_job(
         if late.is_set():
             return row | {"status": "timeout", "error": f"not done after {timeout:g} s, while {stage}"}
         if code < 0:
-            return row | {"status": "crashed", "error": f"{signal.Signals(-code).name} while {stage}"}
+            return row | {"status": "crashed", "error": f"{signal_name(-code)} while {stage}"}
         if code:
             text = said.removeprefix("error: ")
             return row | {"status": EXIT.get(code, "crashed"), "error": text or f"exit code {code}"}
         answer.seek(0)
-        return row | {"status": "ok", "error": ""} | figures(json.load(answer))
+        try:
+            return row | {"status": "ok", "error": ""} | figures(json.load(answer))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):  # code of a model may end Python
+            return row | {"status": "crashed", "error": f"it ended without a result while {stage}"}
+
+
+def signal_name(number: int) -> str:
+    return signal.Signals(number).name if number in list(signal.Signals) else f"signal {number}"
 
 
 def figures(result: dict[str, Any]) -> dict[str, Any]:
