@@ -24,6 +24,22 @@ void ProgramBuilder::find_read_uses() {
     for (const Carry& node : run->carried) {
       if (node.kind == CarryKind::kRead) used_reads_[{node.a, node.b}] = true;
     }
+    std::vector<char> asked(run->carried.size(), 0);
+    const auto mark = [&](CarryId id) {
+      if (id != kNoCarry) asked[static_cast<std::size_t>(id)] = 1;
+    };
+    for (const Guard& guard : run->guards) {
+      mark(guard.left);
+      mark(guard.right);
+    }
+    for (std::size_t k = asked.size(); k-- > 0;) {
+      const Carry& node = run->carried[k];
+      if (asked[k] == 0) continue;
+      if (node.kind == CarryKind::kRead) asked_reads_.insert({node.a, node.b});
+      if (node.kind <= CarryKind::kRead) continue;  // what they refer to is no node
+      mark(node.a);
+      mark(node.b);
+    }
   }
 }
 
@@ -256,7 +272,7 @@ Expr ProgramBuilder::unified(const std::vector<Expr>& by_run, const Fits& fits) 
     return of_some(by_run, fits);
   }
   const bool chosen = std::any_of(by_run.begin(), by_run.end(), [&](Expr one) { return one != e; });
-  if (chosen && !request_.nested) require_seen(all, 0, {});
+  if (chosen && !request_.nested && !require_seen(all, 0, {})) return nullptr;
   return e;
 }
 
@@ -425,21 +441,21 @@ void ProgramBuilder::note_thin(Expr e, const std::vector<std::size_t>& runs) {
 
 // A number that questions choose is known behind those answers that runs gave. Where sizes alone
 // decide, the experiment has gone to the others, or the file refuses them; where values do, too,
-// the file requires one of the ways that were seen.
-void ProgramBuilder::require_seen(const std::vector<std::size_t>& runs, std::size_t at,
+// the file requires one of the ways that were seen. False where those are more than can be required:
+// the smallest of a list of dozens, one by one.
+bool ProgramBuilder::require_seen(const std::vector<std::size_t>& runs, std::size_t at,
                                   const std::vector<ProgramGuard>& before) {
-  constexpr std::size_t kDeepest = 6, kMostRequired = 24;
-  if (before.size() > kDeepest || graph().requirements.size() > kMostRequired) return;
+  constexpr std::size_t kMostRequired = 96;
   for (;; ++at) {
-    if (at >= ways_[runs[0]].steps.size()) return;
+    if (at >= ways_[runs[0]].steps.size()) return true;
     ProgramGuard asked = ways_[runs[0]].steps[at].guard;
     std::vector<std::size_t> yes, no;
     for (const std::size_t r : runs) {
-      if (at >= ways_[r].steps.size()) return;
+      if (at >= ways_[r].steps.size()) return true;
       const auto& [guard, answer] = ways_[r].steps[at];
       if (guard.compare != asked.compare || guard.left != asked.left ||
           guard.right != asked.right) {
-        return;
+        return true;
       }
       (answer ? yes : no).push_back(r);
     }
@@ -447,25 +463,27 @@ void ProgramBuilder::require_seen(const std::vector<std::size_t>& runs, std::siz
     if (!yes.empty() && !no.empty()) {
       std::vector<ProgramGuard> behind = before;
       behind.push_back(asked);
-      require_seen(yes, at + 1, behind);
+      if (!require_seen(yes, at + 1, behind)) return false;
       behind.back().outcome = false;
       return require_seen(no, at + 1, behind);
     }
     bool of_values = is_of_values(asked);
-    Expr there = pool().constant(1);
     std::string words = words_of(pool(), asked);
     for (const ProgramGuard& guard : before) {
       of_values = of_values || is_of_values(guard);
-      there = pool().mul(there, holds(pool(), guard));
       words += (&guard == &before.front() ? " where " : " and ") + words_of(pool(), guard);
     }
     if (!of_values || before.empty()) continue;
-    const Expr one = pool().constant(1);
-    const Expr flag = pool().sub(one, pool().mul(there, pool().sub(one, holds(pool(), asked))));
-    if (is_const(flag) || flag->weight > kHeaviest) continue;
+    Expr flag = holds(pool(), asked);  // a product of what led there would be one of sums
+    for (auto guard = before.rbegin(); guard != before.rend(); ++guard) {
+      flag = pool().where(holds(pool(), *guard), flag, pool().constant(1));
+    }
+    if (is_const(flag)) continue;
     const auto same = [&](const Requirement& r) { return r.holds == flag; };
     auto& required = graph().requirements;
-    if (std::none_of(required.begin(), required.end(), same)) required.push_back({flag, words});
+    if (std::any_of(required.begin(), required.end(), same)) continue;
+    if (flag->weight > kHeaviest || ++seen_required_ > kMostRequired) return false;
+    required.push_back({flag, words});
   }
 }
 

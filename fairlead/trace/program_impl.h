@@ -146,8 +146,8 @@ class ProgramBuilder {
                    const std::vector<std::size_t>& runs);
   Expr by_way(const std::vector<Expr>& by_run, const std::vector<std::size_t>& runs, std::size_t at,
               const std::vector<ProgramGuard>& before);
-  void require_seen(const std::vector<std::size_t>& runs, std::size_t at,
-                    const std::vector<ProgramGuard>& before);
+  [[nodiscard]] bool require_seen(const std::vector<std::size_t>& runs, std::size_t at,
+                                  const std::vector<ProgramGuard>& before);
   void note_thin(Expr e, const std::vector<std::size_t>& runs);
   bool is_of_values(const ProgramGuard& guard);
   Expr either(const ProgramGuard& asked, Expr a, Expr b);
@@ -191,6 +191,7 @@ class ProgramBuilder {
   bool reads_value(const OpRecord& record, const Node& node);
   void read_flag(const Node& node, const std::vector<std::int64_t>& seen);
   [[nodiscard]] bool tainted_args() const;
+  [[nodiscard]] bool sized_args();
 
   static constexpr std::size_t kLongestWay = 400;
   static constexpr std::size_t kMostCounts = 24;  // of one loop, that a number is chosen by
@@ -216,7 +217,9 @@ class ProgramBuilder {
   std::unordered_map<RunValue, std::vector<Expr>> shapes_;  // of values that were made
   std::map<std::pair<CarryId, CarryId>, Expr> reads_;  // by operator and number among its results
   std::map<std::pair<CarryId, CarryId>, bool> used_reads_;
-  std::vector<Expr> call_numbers_;  // of the operator at hand
+  std::set<std::pair<CarryId, CarryId>> asked_reads_;  // those that questions are about
+  std::size_t seen_required_ = 0;                      // by require_seen
+  std::vector<Expr> call_numbers_;                     // of the operator at hand
 
   const ProgramRequest& request_;
   const Vocabulary& vocabulary_;

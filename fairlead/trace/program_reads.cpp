@@ -13,15 +13,30 @@ void ProgramBuilder::read_number(const Node& node, const std::vector<T>& seen,
   const ValueId from = node.args.empty() ? kNoValue : node.args[0].value;
   const bool varies = std::any_of(seen.begin(), seen.end(), [&](T v) { return v != seen[0]; });
   const std::pair place{static_cast<CarryId>(op_), static_cast<CarryId>(element)};
+  constexpr bool kIsInteger = std::is_same_v<T, std::int64_t>;
+  Expr fitting = nullptr;
+  if constexpr (kIsInteger) {
+    if (varies && !tainted_args()) fitting = solver_.solve(seen, hints_).expr;
+  }
+  if (fitting != nullptr && is_product(fitting)) {  // torch.tensor(x.shape).prod().item()
+    reads_[place] = fitting;
+    return;
+  }
   // A number that the model computes with is a symbol, whether or not it varied so far.
-  if (tainted_args() && from != kNoValue && used_reads_.contains(place)) {
+  if (from != kNoValue && used_reads_.contains(place) && (tainted_args() || sized_args())) {
     std::vector<std::int64_t> bits;
     for (const T v : seen) bits.push_back(std::bit_cast<std::int64_t>(v));
-    constexpr bool kIsInteger = std::is_same_v<T, std::int64_t>;
     const Expr symbol =
         new_symbol("read", kIsInteger ? SymbolKind::kRead : SymbolKind::kReadReal, bits);
     graph().symbol_sources[symbol->value] = {from, static_cast<int>(element)};
     reads_[place] = symbol;
+    if (fitting != nullptr && asked_reads_.contains(place)) {
+      // The sizes at which a question about it has another answer are found by what fits.
+      reads_[place] = fitting;
+      const Expr holds = pool().same(symbol, fitting);
+      graph().requirements.push_back(
+          {holds, pool().to_string(symbol) + " is " + pool().to_string(fitting)});
+    }
     return;
   }
   if (!varies) {
@@ -33,13 +48,11 @@ void ProgramBuilder::read_number(const Node& node, const std::vector<T>& seen,
     }
     return;
   }
-  if constexpr (std::is_same_v<T, std::int64_t>) {
-    if (!tainted_args()) {
-      if (const Solution found = solver_.solve(seen, hints_); found.found()) {
-        if (!is_product(found.expr)) note_fitted(found.expr, "a number that was read");
-        reads_[place] = found.expr;
-        return;
-      }
+  if constexpr (kIsInteger) {
+    if (fitting != nullptr) {
+      note_fitted(fitting, "a number that was read");
+      reads_[place] = fitting;
+      return;
     }
     const Expr symbol = new_symbol("read", SymbolKind::kRead, seen);
     graph().symbol_sources[symbol->value] = {from, static_cast<int>(element)};
@@ -70,7 +83,8 @@ bool ProgramBuilder::reads_value(const OpRecord& record, const Node& node) {
 // if x.sum() > 0: what the model did after that answer is the program. Where both answers were
 // seen the runs did not part, so nothing is assumed.
 void ProgramBuilder::read_flag(const Node& node, const std::vector<std::int64_t>& seen) {
-  if (!tainted_args()) return;
+  const bool tainted = tainted_args();
+  if (!tainted && !sized_args()) return;
   const auto differs = [&](std::int64_t v) { return v != seen[0]; };
   if (std::any_of(seen.begin(), seen.end(), differs)) {
     // What follows it may be chosen by the answer: x * 2 if t.any() else x * 3.
@@ -83,11 +97,13 @@ void ProgramBuilder::read_flag(const Node& node, const std::vector<std::int64_t>
     }
     return;
   }
-  program_.assumptions.push_back({"read",
-                                  std::string("read ") + (seen[0] != 0 ? "True" : "False") +
-                                      " from a tensor in every run and may go by it",
-                                  std::string(node.module), std::string(node.source),
-                                  seen[0] != 0});
+  if (tainted) {
+    program_.assumptions.push_back({"read",
+                                    std::string("read ") + (seen[0] != 0 ? "True" : "False") +
+                                        " from a tensor in every run and may go by it",
+                                    std::string(node.module), std::string(node.source),
+                                    seen[0] != 0});
+  }
   if (request_.nested || request_.rolled != nullptr || node.args.empty() ||
       node.args[0].kind != ArgKind::kValue) {
     return;
@@ -103,6 +119,20 @@ bool ProgramBuilder::tainted_args() const {
   for (std::uint32_t k = 0; k < record.item_count; ++k) {
     const Item& item = run_.items[record.items + k];
     if (item.kind == ItemKind::kTensor && run_.values[item.i].tainted) return true;
+  }
+  return false;
+}
+
+// What is read depends on sizes alone: int(torch.tensor(n).sqrt()). Not what was folded, as no size
+// of it varies.
+bool ProgramBuilder::sized_args() {
+  if (tainted_args()) return false;
+  const OpRecord& record = run_.ops[op_];
+  for (std::uint32_t k = 0; k < record.item_count; ++k) {
+    const Item& item = run_.items[record.items + k];
+    if (item.kind != ItemKind::kTensor) continue;
+    const auto v = static_cast<RunValue>(item.i);
+    if (run_.values[v].sized && !is_constant(v)) return true;
   }
   return false;
 }

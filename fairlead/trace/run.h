@@ -78,6 +78,7 @@ struct ValueFact {
   std::uint8_t rank = 0;
   Origin origin = Origin::kOperator;
   bool tainted = false;          // depends on an input's data or on chance
+  bool sized = false;            // depends on sizes or on numbers that were read
   std::uint32_t dims = 0;        // first of `rank` sizes in Run::dims
   RunValue alias = kNoRunValue;  // the value whose storage it shares, where it is a view
   std::int32_t producer = -1;    // operator that made it

@@ -214,6 +214,12 @@ def check_model(model: Any) -> None:
         what = f"the class {model.__name__}" if isinstance(model, type) else type(model).__name__
         advice = "Make an object of it first." if isinstance(model, type) else "Wrap functions in a module."
         raise InvalidInput(f"[export] Expected a torch.nn.Module, got {what}. {advice}")
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if torch.nn.parameter.is_lazy(tensor):
+            raise InvalidInput(
+                f"[export] Expected a model whose parameters have sizes, got {name}, which has none yet. "
+                "Call the model once: it finds them."
+            )
     training = in_training(model)
     if training is not None:
         raise InvalidInput(

@@ -5,7 +5,9 @@
 // instead: max(t.tolist()) is t.max().item(), a number that remembers at every length. Of the
 // others the run keeps those up to the last that was used.
 #include <algorithm>
+#include <cmath>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "carriers_impl.h"
@@ -59,16 +61,27 @@ KnownList* find_list(PyObject* list) {
   return whole && PyList_GET_SIZE(list) > 0 ? &*found : nullptr;
 }
 
-bool is_whole(PyObject* list) {
-  return std::all_of(PySequence_Fast_ITEMS(list),
-                     PySequence_Fast_ITEMS(list) + PySequence_Fast_GET_SIZE(list),
-                     [](PyObject* each) { return is_int(each); });
+bool all_of(PyObject* list, bool (*is)(PyObject*)) {
+  PyObject** const first = PySequence_Fast_ITEMS(list);
+  return std::all_of(first, first + PySequence_Fast_GET_SIZE(list), is);
+}
+
+bool is_whole(PyObject* list) { return all_of(list, is_int); }
+
+// Python and PyTorch order them alike.
+bool has_order(PyObject* list) {
+  return is_whole(list) || all_of(list, [](PyObject* each) {
+           return is_float(each) && !std::isnan(PyFloat_AS_DOUBLE(each));
+         });
 }
 
 // What the tensor answers, as a number that remembers; null where it does not.
 PyObject* ask_tensor(KnownList& known, const char* method) {
   known.asked = true;
-  const nb::object tensor = known.tensor;
+  nb::object tensor = known.tensor;
+  if (std::string_view(method) == "sum" && is_float(PyList_GET_ITEM(known.list.ptr(), 0))) {
+    tensor = tensor.attr("double")();  // Python's numbers are
+  }
   const nb::object made = nb::steal(PyObject_CallMethod(tensor.ptr(), method, nullptr));
   PyObject* number = made.is_valid() ? PyObject_CallMethod(made.ptr(), "item", nullptr) : nullptr;
   if (number == nullptr) PyErr_Clear();
@@ -98,10 +111,10 @@ void note_list(nb::handle list, nb::handle tensor) {
 
 namespace carriers {
 
-// max, min or sum of a list of integers alone.
+// max, min or sum of a list of integers alone, or of floats.
 PyObject* list_answer(PyObject* list, const char* method) {
   KnownList* known = find_list(list);
-  return known == nullptr || !is_whole(list) ? nullptr : ask_tensor(*known, method);
+  return known == nullptr || !has_order(list) ? nullptr : ask_tensor(*known, method);
 }
 
 PyObject* list_length(PyObject* list) {
@@ -134,7 +147,7 @@ PyObject* list_item(PyObject* list, PyObject* key) {
 // sorted(t.tolist()) in either direction.
 PyObject* list_sorted(PyObject* list, bool downwards) {
   KnownList* known = find_list(list);
-  if (known == nullptr || !is_whole(list)) return nullptr;
+  if (known == nullptr || !has_order(list)) return nullptr;
   known->asked = true;
   nb::object made = known->tensor.attr("sort")("descending"_a = downwards);
   return nb::object(made[0].attr("tolist")()).release().ptr();

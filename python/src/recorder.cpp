@@ -413,8 +413,20 @@ void Recorder::add(nb::handle func, nb::handle args, nb::handle kwargs, nb::hand
       run_->values[v].tainted = true;
     }
   }
+  const bool sized = is_sized(record);
+  if (def.writes >= 0 && sized && !argument_values_.empty()) {
+    for (RunValue v = argument_values_.front(); v != kNoRunValue; v = run_->values[v].alias) {
+      run_->values[v].sized = true;
+    }
+  }
   record.results = static_cast<std::uint32_t>(run_->items.size());
   push_result(result, def, tainted);
+  for (std::size_t at = record.results; sized && at < run_->items.size(); ++at) {
+    const Item& made = run_->items[at];
+    if (made.kind == ItemKind::kTensor && made.i != kNoRunValue) {
+      run_->values[static_cast<RunValue>(made.i)].sized = true;
+    }
+  }
   record.result_count = static_cast<std::uint32_t>(run_->items.size()) - record.results;
   if (def.writes >= 0) {
     for (std::uint32_t k = 0; k < record.result_count; ++k) {
@@ -442,6 +454,24 @@ void Recorder::add(nb::handle func, nb::handle args, nb::handle kwargs, nb::hand
     PyErr_SetNone(enough_exception);
     throw nb::python_error();
   }
+}
+
+// Whether numbers that may be others in another run are among what an operator is given: its own,
+// or those of the call in Python that led to it.
+bool Recorder::is_sized(const OpRecord& record) const {
+  if (!carry_) return false;
+  const auto varies = [&](CarryId id) {
+    if (id == kNoCarry) return false;
+    const CarryKind kind = run_->carried[id].kind;
+    return kind != CarryKind::kInt && kind != CarryKind::kFloat;
+  };
+  const auto sized = [&](RunValue v) { return run_->values[v].sized; };
+  if (std::any_of(argument_values_.begin(), argument_values_.end(), sized)) return true;
+  for (std::size_t at = record.items; at < run_->items.size(); ++at) {
+    if (varies(run_->items[at].carried)) return true;
+  }
+  const auto numbers = run_->call_numbers.begin() + record.call_numbers;
+  return std::any_of(numbers, numbers + record.call_count, varies);
 }
 
 // if t.any(): a question whose answer is a value of the run.

@@ -136,6 +136,7 @@ class Recorder final : public CarrySink {
   // A parameter that the model gave other numbers while it ran, w.data = made: what they are.
   [[nodiscard]] bool was_moved(PyObject* tensor, Named& named) const;
   [[nodiscard]] RunValue moved_to(PyObject* tensor) const;
+  [[nodiscard]] bool is_sized(const OpRecord& record) const;
   void push_result(nb::handle object, const OpDef& def, bool tainted);
   void push_result_tensor(PyObject* tensor, const OpDef& def, bool tainted);
   std::uint32_t source();

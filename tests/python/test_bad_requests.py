@@ -26,6 +26,15 @@ def refused(inputs=(X,), model=None, folder=None, error=fairlead.InvalidInput, *
 # ---- the model -----------------------------------------------------------------------------------------
 
 
+def test_a_model_whose_parameters_have_no_sizes_yet(tmp_path):
+    with pytest.raises(fairlead.InvalidInput) as refused:
+        fairlead.export(torch.nn.Sequential(torch.nn.LazyLinear(4)).eval(), (X,), tmp_path / "model.onnx")
+    assert str(refused.value) == (
+        "[export] Expected a model whose parameters have sizes, got 0.weight, which has none yet. "
+        "Call the model once: it finds them."
+    )
+
+
 def test_a_model_in_training_mode(tmp_path):
     model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Dropout()).eval()
     model[1].train()

@@ -271,6 +271,15 @@ CONTROL = [
 ]
 
 
+def test_functions_have_parameters_where_dynamo_was_imported_before(tmp_path):
+    """Exports then run what was compiled as it is, but for what torch.export takes apart itself."""
+    import torch._dynamo  # noqa: F401
+
+    model = Branch().eval()
+    fairlead.export(model, (rows(3),), tmp_path / "model.onnx")
+    agrees(tmp_path / "model.onnx", model, (rows(3),), (-rows(5),))
+
+
 @pytest.mark.parametrize(("model", "operator", "calls"), CONTROL, ids=[type(row[0]).__name__ for row in CONTROL])
 def test_control_flow(model, operator, calls, tmp_path):
     model.eval()

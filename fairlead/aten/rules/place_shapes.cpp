@@ -313,8 +313,8 @@ ResultShapes steps(const ShapeCall& call) {
   const Expr start = numbers == 1 ? pool.constant(0) : whole(pool, call.node.args[0]);
   const Expr end = whole(pool, call.node.args[numbers == 1 ? 0 : 1]);
   const Expr step = numbers < 3 ? pool.constant(1) : whole(pool, call.node.args[2]);
-  if (start == nullptr || end == nullptr || step == nullptr || !is_const(step)) return {};
-  if (step->value == 0) return {};
+  if (start == nullptr || end == nullptr || step == nullptr || is_const(step, 0)) return {};
+  if (!is_const(step)) return {{pool.ceildiv(pool.sub(end, start), step)}};
   const Expr way = step->value > 0 ? pool.sub(end, start) : pool.sub(start, end);
   return {{pool.ceildiv(way, pool.constant(std::abs(step->value)))}};
 }

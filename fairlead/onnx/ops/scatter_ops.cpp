@@ -280,18 +280,27 @@ void lower_masked_scatter(Lowering& b) {
 
 // ---- writes through views -----------------------------------------------------------------------
 
+// Whether it is made of the steps of a loop, and of sizes.
+bool counts_steps(const ExprPool& pool, Expr e) {
+  const std::vector<SymbolId> over = pool.symbols_of(e);
+  return std::any_of(over.begin(), over.end(), [&](SymbolId id) {
+    const Symbol& symbol = pool.symbols()[static_cast<std::size_t>(id)];
+    return symbol.kind == SymbolKind::kRead && symbol.name.starts_with("step_");
+  });
+}
+
 bool is_chosen(Expr e) {
   return e->kind == ExprKind::kWhere || std::any_of(e->args.begin(), e->args.end(), is_chosen);
 }
 
 // A place that PyTorch counts from the end where it is negative, counted from the beginning. Which
-// it is may depend on sizes (`x[-shift:]` with a shift that is 0 for small ones); numbers that were
-// read, and steps of loops, count from the beginning.
+// it is may depend on sizes (`x[-shift:]` with a shift that is 0 for small ones) and on what was
+// read; steps of loops count from the beginning.
 Expr from_start(Lowering& b, Expr e, Expr size) {
   ExprPool& pool = b.pool();
   const bool negative = (is_const(e) || e->kind == ExprKind::kMul) && e->value < 0;
   if (negative) return pool.add(e, size);
-  if (!is_chosen(e) || least_value(pool, e) >= 0) return e;
+  if (least_value(pool, e) >= 0 || (counts_steps(pool, e) && !is_chosen(e))) return e;
   const Expr zero = pool.constant(0);
   return pool.max(pool.add(e, pool.mul(size, pool.less(e, zero))), zero);
 }

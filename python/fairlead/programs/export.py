@@ -28,6 +28,7 @@ from fairlead.base.errors import error_found
 from fairlead.base.memory import raise_if_memory_lacks
 from fairlead.contract import LARGEST, Check, Contract, FixedDim, Symbol, Tensor, merged
 from fairlead.patches.model_state import ModelState
+from fairlead.record.control_flow import compiled
 from fairlead.record.session import RecordingSession, instead
 from fairlead.tree.caches import register_flattening_functions
 from fairlead.tree.calls import Call, NamedTensors, base_call, normalise
@@ -101,7 +102,7 @@ def traced(
         hints[id(tensor)] = {
             axis: dim_hint(*dim) for axis, (text, dim) in enumerate(zip(texts, dims, strict=True)) if text
         }
-    with register_flattening_functions(), quiet(), torch.no_grad():
+    with register_flattening_functions(), quiet(), torch.no_grad(), compiled():
         specs = with_rest(model, call, {name: spec_of(value, hints) for name, value in call.named.items()})
         try:
             return torch.export.export(model, call.args, call.kwargs, dynamic_shapes=specs, strict=False)

@@ -6,6 +6,7 @@ The program of the model has both sides of them, and torch.export knows how to k
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -49,6 +50,15 @@ def rule_for(operator: Any, libraries: tuple[str, ...]) -> Callable[..., Any]:
         return operator(*args, **kwargs)
 
     return rule
+
+
+def compiled() -> contextlib.AbstractContextManager[Any]:
+    """torch.export has Dynamo take the functions apart, also where an export runs everything else as it is; parameters
+    that they use would be constants otherwise."""
+    if not hasattr(torch.compiler, "set_stance"):
+        return contextlib.nullcontext()
+    stance: contextlib.AbstractContextManager[Any] = torch.compiler.set_stance("default")
+    return stance
 
 
 def refusal(operator: Any, libraries: tuple[str, ...]) -> ControlFlow:

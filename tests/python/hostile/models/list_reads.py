@@ -94,6 +94,13 @@ for name, fn in {
     "tensor of two reads": lambda x, l: x.sum() + torch.tensor([l.max().item(), l.min().item()]),
     "as_tensor of reads": lambda x, l: torch.as_tensor([float(v) for v in (l.max(), l.min())]) + x.sum(),
     "new_tensor of a read": lambda x, l: x.new_tensor([int(l.max())]) + x,
+    "arange by steps that were read": lambda x, l: torch.arange(0, 20, int(l.min())) + x.sum().long() * 0,
+    "written from a place before a read": lambda x, l: x.slice_scatter(x[:, int(l[0]) - 1 :] * 0, 1, int(l[0]) - 1),
+    "smallest of floats": lambda x, l: x + min(x.flatten().tolist()),
+    "largest of floats": lambda x, l: x * max(x[0].tolist()),
+    "mean of floats": lambda x, l: x - sum(x[0].tolist()) / len(x[0].tolist()),
+    "sorted floats": lambda x, l: x * sorted(x[0].tolist())[0],
+    "smallest of floats one by one": lambda x, l: x + min(x[0, k].item() for k in range(6)),
 }.items():
     row("list reads", name, fn, X, L, largest=70)
 

@@ -108,6 +108,12 @@ def pooled(x, y):
     return F.adaptive_avg_pool1d(x, 1 + sizes[sizes.index(max(sizes))] % 12) + y.sum()
 
 
+TENSORS = {
+    "sqrt of a 0-d tensor": lambda x: x[:, : int(torch.tensor(float(x.shape[1])).sqrt())], "parity of a root": lambda x: x.cos() if int(torch.tensor(float(x.shape[1])).sqrt()) % 2 else x.sin(), "ceil of log2": lambda x: F.pad(x, (0, 2 ** int(torch.tensor(x.shape[1]).float().log2().ceil()) - x.shape[1])), "a third, rounded up": lambda x: x[:, : (torch.tensor(x.shape[1]) / 3).ceil().long().item()], "median of a count": lambda x: x * torch.ones(x.shape[1]).cumsum(0).median().item(), "sum of a window": lambda x: x * torch.hann_window(x.shape[1]).sum().item(), "branch on the last": lambda x: x.cos() if int(torch.arange(x.shape[1])[-1]) > 20 else x.sin(), "branch on a root": lambda x: x.cos() if torch.tensor(float(x.shape[1])).sqrt() > 5 else x.sin(), "branch on a product": lambda x: x.cos() if int(torch.tensor(x.shape).prod()) > 60 else x.sin(), "branch on a mask": lambda x: x * 2 if torch.ones(x.shape[1], x.shape[1]).tril().sum(1).max() > 20 else x,
+}
+for name, fn in TENSORS.items():
+    row("lost", f"tensors: {name}", fn, X, largest=300)
+
 row("lost", "as often as a remainder", window, floats(3, 8))
 row("lost", "the sum of a range of a remainder", lambda x, y: torch.tensor([x.shape[1] if sum(range(y.shape[1] % 100)) == 21 else -(-x.shape[1] // 2)]) + y.sum(), floats(2, 8), floats(2, 11))
 row("lost", "steps by what halving leaves", stepped, floats(2, 33))
