@@ -43,6 +43,35 @@ TRANSFORMS = {
     "GriffinLim": lambda: torch.nn.Sequential(transforms.Spectrogram(256), transforms.GriffinLim(256, n_iter=2, rand_init=False)),
 }  # fmt: skip
 
+F = torchaudio.functional
+ON_WAVES = {
+    "highpass": lambda x: F.highpass_biquad(x, 16000, 300.0), "bandpass": lambda x: F.bandpass_biquad(x, 16000, 300.0),
+    "bass": lambda x: F.bass_biquad(x, 16000, 3.0), "equalizer": lambda x: F.equalizer_biquad(x, 16000, 300.0, 3.0),
+    "riaa": lambda x: F.riaa_biquad(x, 44100), "lfilter": lambda x: F.lfilter(x, torch.tensor([1.0, -0.5]), torch.tensor([0.3, 0.2])),
+    "filtfilt": lambda x: F.filtfilt(x, torch.tensor([1.0, -0.5]), torch.tensor([0.3, 0.2])),
+    "contrast": lambda x: F.contrast(x), "dcshift": lambda x: F.dcshift(x, 0.1, 0.05), "gain": lambda x: F.gain(x, 3.0),
+    "overdrive": lambda x: F.overdrive(x[:, :200]), "phaser": lambda x: F.phaser(x[:, :200], 16000),
+    "flanger": lambda x: F.flanger(x[None, :, :200], 16000), "loudness": lambda x: F.loudness(x.repeat(1, 2), 16000),
+    "detect_pitch": lambda x: F.detect_pitch_frequency(x, 16000), "deemphasis": lambda x: F.deemphasis(x),
+    "convolve": lambda x: F.convolve(x, x[:, :50]), "fftconvolve": lambda x: F.fftconvolve(x, x[:, :50]),
+    "add_noise": lambda x: F.add_noise(x, x.flip(-1), torch.full(x.shape[:1], 10.0)),
+    "resample 44 to 16": lambda x: F.resample(x, 44100, 16000), "mu_law": lambda x: F.mu_law_encoding(x, 64),
+    "phase_vocoder": lambda x: F.phase_vocoder(torch.stft(x, 256, window=torch.hann_window(256), return_complex=True), 1.3,
+                                               torch.linspace(0, 3.14 * 64, 129)[:, None]),
+    "TimeMasking": lambda x: F.mask_along_axis(x[:, None, :400].reshape(-1, 1, 20, 20), 5, 0.0, 3) if False else x * 1,
+    "kaldi mfcc": lambda x: torchaudio.compliance.kaldi.mfcc(x[:1] * 100, dither=0.0),
+    "kaldi spectrogram": lambda x: torchaudio.compliance.kaldi.spectrogram(x[:1], dither=0.0),
+}  # fmt: skip
+del ON_WAVES["TimeMasking"]
+TRANSFORMS |= {
+    "Deemphasis": lambda: transforms.Deemphasis(),
+    "MelScale": lambda: torch.nn.Sequential(transforms.Spectrogram(256), transforms.MelScale(16, 16000, n_stft=129)),
+    "InverseMelScale": lambda: torch.nn.Sequential(transforms.MelSpectrogram(16000, n_fft=256, n_mels=16), transforms.InverseMelScale(129, 16)),
+    "Speed": lambda: transforms.Speed(16000, 1.2), "Loudness": lambda: transforms.Loudness(16000),
+    "TimeStretch": lambda: torch.nn.Sequential(transforms.Spectrogram(256, power=None), transforms.TimeStretch(128, 129, 1.2)),
+    "PSD": lambda: torch.nn.Sequential(transforms.Spectrogram(256, power=None), transforms.PSD()),
+}  # fmt: skip
+
 
 def wave(make):
     return lambda: (make(), (torch.rand(WAVE) * 1.8 - 0.9,))
@@ -92,7 +121,24 @@ def demucs():
     )
 
 
+def rnnt():
+    model = torchaudio.models.emformer_rnnt_model(
+        input_dim=16, encoding_dim=16, num_symbols=12, segment_length=8, right_context_length=4, time_reduction_input_dim=8,
+        time_reduction_stride=2, transformer_num_heads=2, transformer_ffn_dim=16, transformer_num_layers=1, transformer_dropout=0.0,
+        transformer_activation="gelu", transformer_left_context_length=8, transformer_max_memory_size=0,
+        transformer_weight_init_scale_strategy="depthwise", transformer_tanh_on_mem=True, symbol_embedding_dim=8,
+        num_lstm_layers=1, lstm_layer_norm=True, lstm_layer_norm_epsilon=1e-3, lstm_dropout=0.0,
+    )  # fmt: skip
+    return model, (torch.randn(2, 20, 16), torch.tensor([20, 16]), torch.randint(0, 12, (2, 5)), torch.tensor([5, 4]))
+
+
 MODELS = {name: wave(make) for name, make in TRANSFORMS.items()}
+MODELS |= {name: wave(lambda of=of: Called(of)) for name, of in ON_WAVES.items()}
+MODELS["rnnt"] = rnnt
+MODELS["mvdr"] = lambda: (
+    Called(lambda x, s: F.apply_beamforming(F.mvdr_weights_souden(F.psd(x), F.psd(x * s), 0), x)),
+    (torch.randn(2, 3, 9, 12, dtype=torch.complex64), torch.rand(2, 1, 9, 12)),
+)
 MODELS |= {
     "Conformer": conformer, "Emformer": emformer, "Tacotron2": tacotron, "wav2vec2": wav2vec, "wavlm": wavlm, "squim": squim,
     "HDemucs": demucs,

@@ -12,7 +12,8 @@ NETWORKS = (
     "MSVTNet", "SincShallowNet", "SPARCNet", "ContraWR", "CTNet", "TSception", "SCCNet", "AttentionBaseNet", "DeepSleepNet", "SleepStagerBlanco2020",
     "SleepStagerChambon2018", "SleepStagerEldele2021", "USleep", "Labram", "BIOT", "EEGMiner", "AttnSleep", "PBT", "MEDFormer", "EEGPT",
     "BENDR", "BrainModule", "CodeBrain", "SSTDPN", "SyncNet", "TCFormer", "LUNA", "NeuroPose", "EEGDINO",
-    "SensingDynamics", "STEEGFormer", "SignalJEPA", "SignalJEPA_PreLocal",
+    "SensingDynamics", "CBraMod", "DGCNN", "EEGSym", "DANCE", "MVPFormer", "REVE", "ZUNA", "SignalJEPA_PostLocal", "SignalJEPA_Contextual",
+    "EMG2QwertyNet", "MetaNeuromotorHand", "VEMG2Pose", "STEEGFormer", "SignalJEPA", "SignalJEPA_PreLocal",
 )  # fmt: skip
 
 

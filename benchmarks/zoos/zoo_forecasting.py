@@ -19,9 +19,10 @@ ALONE = {
     "Autoformer": SMALL, "FEDformer": {**SMALL, "modes": 4, "n_head": 8}, "PatchTST": {"hidden_size": 8, "n_heads": 2, "patch_len": 4, "stride": 2},
     "TimesNet": {"hidden_size": 8, "conv_hidden_size": 8, "top_k": 2}, "BiTCN": {"hidden_size": 8}, "TiDE": {"hidden_size": 8},
     "KAN": {"hidden_size": 8}, "DeepNPTS": {"hidden_size": 8},
+    "NBEATSx": {"mlp_units": [[8, 8]] * 3}, "DeepAR": {"lstm_hidden_size": 8}, "XLinear": {},
 }  # fmt: skip
 TOGETHER = {
-    "TSMixer": {}, "MLPMultivariate": {"hidden_size": 8}, "iTransformer": {"hidden_size": 8, "n_heads": 2, "d_ff": 16},
+    "TSMixer": {}, "TSMixerx": {}, "SOFTSSharp": {"hidden_size": 8, "d_core": 8, "d_ff": 16}, "MLPMultivariate": {"hidden_size": 8}, "iTransformer": {"hidden_size": 8, "n_heads": 2, "d_ff": 16},
     "SOFTS": {"hidden_size": 8, "d_core": 8, "d_ff": 16}, "TimeMixer": {"d_model": 8, "d_ff": 16}, "StemGNN": {}, "RMoK": {},
     "TimeXer": {"hidden_size": 8, "n_heads": 2, "d_ff": 16, "patch_len": 4},
 }  # fmt: skip

@@ -94,3 +94,86 @@ class Pooled(torch.nn.Module):
 
     def forward(self, x, batch):
         return self.pool(x, batch)
+
+
+def graph(make, *more):
+    return lambda: (make(), (torch.randn(NODES, 6), edges(), *(m() for m in more)))
+
+
+ONE_OF_TWO = torch.tensor([0, 0, 0, 1, 1, 1, 1, 1])
+
+
+def aggregated(make):
+    return lambda: (make(), (torch.randn(NODES, 6), ONE_OF_TWO))
+
+
+MODELS |= {
+    f"{name}Aggregation": aggregated(lambda name=name: getattr(nn, f"{name}Aggregation")())
+    for name in ("Sum", "Mean", "Max", "Min", "Mul", "Var", "Std", "Softmax", "PowerMean", "VariancePreserving")
+}
+MODELS |= {
+    "QuantileAggregation": aggregated(lambda: nn.QuantileAggregation([0.25, 0.5])),
+    "GRUAggregation": aggregated(lambda: nn.GRUAggregation(6, 8)),
+    "SetTransformerAggregation": aggregated(lambda: nn.SetTransformerAggregation(6, 2, heads=2)),
+    "GraphMultisetTransformer": aggregated(lambda: nn.GraphMultisetTransformer(6, 3, heads=2)),
+    "DeepSetsAggregation": aggregated(lambda: nn.DeepSetsAggregation(torch.nn.Linear(6, 8), torch.nn.Linear(8, 4))),
+    "MultiAggregation": aggregated(lambda: nn.MultiAggregation(["mean", "max", "std"])),
+    "MemPooling": aggregated(lambda: nn.MemPooling(6, 8, 2, 3)),
+    "InstanceNorm": aggregated(lambda: nn.InstanceNorm(6)),
+    "graph LayerNorm": aggregated(lambda: nn.LayerNorm(6)),
+    "GraphSizeNorm": aggregated(lambda: nn.GraphSizeNorm()),
+    "MeanSubtractionNorm": aggregated(lambda: nn.MeanSubtractionNorm()),
+    "DiffGroupNorm": aggregated(lambda: Pooled(lambda x, b: nn.DiffGroupNorm(6, 2).eval()(x))),
+    "MessageNorm": aggregated(lambda: Pooled(lambda x, b: nn.MessageNorm()(x, x.relu()))),
+    "PNA": graph(lambda: nn.PNA(6, 8, 2, 3, aggregators=["mean", "max"], scalers=["identity"], deg=torch.tensor([0, 2, 3, 3]))),
+    "GraphUNet": graph(lambda: nn.GraphUNet(6, 8, 3, 2)),
+    "DenseSAGEConv": lambda: (nn.DenseSAGEConv(6, 8), (torch.randn(2, NODES, 6), torch.rand(2, NODES, NODES))),
+    "DenseGINConv": lambda: (nn.DenseGINConv(torch.nn.Linear(6, 8)), (torch.randn(2, NODES, 6), torch.rand(2, NODES, NODES))),
+    "DenseGraphConv": lambda: (nn.DenseGraphConv(6, 8), (torch.randn(2, NODES, 6), torch.rand(2, NODES, NODES))),
+    "DirGNNConv": graph(lambda: nn.DirGNNConv(nn.SAGEConv(6, 8))),
+    "FastRGCNConv": graph(lambda: nn.FastRGCNConv(6, 8, 3), lambda: torch.randint(0, 3, (EDGES,))),
+    "HEATConv": graph(lambda: nn.HEATConv(6, 8, 2, 3, 4, 5, 6, heads=2), lambda: torch.randint(0, 2, (NODES,)),
+                      lambda: torch.randint(0, 3, (EDGES,)), lambda: torch.randn(EDGES, 5)),
+    "WLConvContinuous": graph(lambda: nn.WLConvContinuous()),
+    "PANConv": graph(lambda: Pooled(nn.PANConv(6, 8, 2))),
+    "ASAPooling": graph(lambda: nn.ASAPooling(6)),
+    "EdgePooling": graph(lambda: nn.EdgePooling(6), lambda: torch.zeros(NODES, dtype=torch.int64)),
+    "DeepGCNLayer": graph(lambda: nn.DeepGCNLayer(nn.GCNConv(6, 6), nn.LayerNorm(6), torch.nn.ReLU())),
+    "JumpingKnowledge": lambda: (nn.JumpingKnowledge("lstm", 6, 3), ([torch.randn(NODES, 6) for _ in range(3)],)),
+    "LINKX": lambda: (nn.LINKX(NODES, 6, 8, 2, 2), (torch.randn(NODES, 6), edges())),
+    "NeuralFingerprint": graph(lambda: nn.NeuralFingerprint(6, 8, 2, 2)),
+    "SGFormer": graph(lambda: nn.SGFormer(6, 8, 2), lambda: torch.zeros(NODES, dtype=torch.int64)),
+    "Polynormer": graph(lambda: nn.Polynormer(6, 8, 2), lambda: torch.zeros(NODES, dtype=torch.int64)),
+    "RECT_L": graph(lambda: nn.RECT_L(6, 8)),
+    "GAE": graph(lambda: nn.GAE(nn.GCNConv(6, 8))),
+    "SchNet": lambda: (nn.SchNet(16, 8, 2, 8, interaction_graph=Everyone()), (torch.randint(1, 9, (NODES,)), torch.randn(NODES, 3), ONE_OF_TWO)),
+    "MetaLayer": lambda: (nn.MetaLayer(Edge(), None, None), (torch.randn(NODES, 6), edges(), torch.randn(EDGES, 3), None, ONE_OF_TWO)),
+    "PPFConv": lambda: (nn.PPFConv(torch.nn.Linear(10, 8)), (torch.randn(NODES, 6), torch.randn(NODES, 3), torch.randn(NODES, 3), edges())),
+    "PointGNNConv": lambda: (nn.PointGNNConv(torch.nn.Linear(6, 3), torch.nn.Linear(9, 6), torch.nn.Linear(6, 6)),
+                             (torch.randn(NODES, 6), torch.randn(NODES, 3), edges())),
+    "SignedGCN": lambda: (nn.SignedGCN(6, 8, 2), (torch.randn(NODES, 6), edges(), edges())),
+    "TransE": lambda: (nn.TransE(NODES, 3, 8), (torch.arange(4), torch.tensor([0, 1, 2, 0]), torch.arange(4) + 1)),
+    "RotatE": lambda: (nn.RotatE(NODES, 3, 8), (torch.arange(4), torch.tensor([0, 1, 2, 0]), torch.arange(4) + 1)),
+    "ComplEx": lambda: (nn.ComplEx(NODES, 3, 8), (torch.arange(4), torch.tensor([0, 1, 2, 0]), torch.arange(4) + 1)),
+    "DistMult": lambda: (nn.DistMult(NODES, 3, 8), (torch.arange(4), torch.tensor([0, 1, 2, 0]), torch.arange(4) + 1)),
+    "HeteroLinear": lambda: (nn.HeteroLinear(6, 8, 3), (torch.randn(NODES, 6), torch.randint(0, 3, (NODES,)))),
+    "PositionalEncoding": lambda: (nn.PositionalEncoding(8), (torch.rand(NODES),)),
+    "TemporalEncoding": lambda: (nn.TemporalEncoding(8), (torch.rand(NODES),)),
+}  # fmt: skip
+
+
+class Everyone(torch.nn.Module):
+    """The edges between all nodes of the same graph, and their lengths."""
+
+    def forward(self, places, batch):
+        row, column = ((batch[:, None] == batch) & ~torch.eye(len(batch), dtype=torch.bool)).nonzero().t()
+        return torch.stack([row, column]), (places[row] - places[column]).norm(dim=-1)
+
+
+class Edge(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(15, 4)
+
+    def forward(self, source, target, edge, u, batch):
+        return self.linear(torch.cat([source, target, edge], 1))

@@ -95,6 +95,43 @@ ON_IMAGES = {
     "connected_components": lambda x: kornia.contrib.connected_components((x[:, :1] > 0.5).float(), 5),
     "tensor_patches": lambda x: kornia.contrib.extract_tensor_patches(x, (4, 4), (2, 2)),
     "dog": lambda x: kornia.feature.dog_response(x[:, :, None].repeat(1, 1, 3, 1, 1)),
+    "unsharp and quantile": lambda x: x.clamp(*x.flatten().quantile(torch.tensor([0.1, 0.9]))),
+    "joint_bilateral": lambda x: F.joint_bilateral_blur(x, x.flip(-1), (3, 3), 0.1, (1.5, 1.5)),
+    "in_range": lambda x: F.in_range(x, (0.2, 0.2, 0.2), (0.8, 0.8, 0.8), return_mask=True),
+    "otsu": lambda x: F.otsu_threshold(x) if hasattr(F, "otsu_threshold") else x,
+    "lab and back": lambda x: kornia.color.lab_to_rgb(kornia.color.rgb_to_lab(x)),
+    "luv and back": lambda x: kornia.color.luv_to_rgb(kornia.color.rgb_to_luv(x)),
+    "raw": lambda x: kornia.color.rgb_to_raw(x, kornia.color.CFA.BG),
+    "adjust_log": lambda x: kornia.enhance.adjust_log(x),
+    "adjust_sigmoid": lambda x: kornia.enhance.adjust_sigmoid(x),
+    "equalize3d": lambda x: kornia.enhance.equalize3d(x[:, :, None].repeat(1, 1, 2, 1, 1)),
+    "integral": lambda x: kornia.enhance.integral_image(x),
+    "image_histogram": lambda x: kornia.enhance.image_histogram2d(x[:, 0]),
+    "elastic": lambda x: kornia.geometry.elastic_transform2d(x, torch.ones(1, 2, 16, 20) * 0.01, (5, 5), (2.0, 2.0)),
+    "resize_to": lambda x: kornia.geometry.resize(x, 24, side="short"),
+    "vflip": kornia.geometry.vflip,
+    "crop_by_indices": lambda x: kornia.geometry.crop_by_indices(
+        x, torch.tensor([[[2, 2], [9, 2], [9, 8], [2, 8]]]).repeat(x.shape[0], 1, 1)
+    ),
+    "pyramid": lambda x: kornia.geometry.build_pyramid(x, 3),
+    "laplacian pyramid": lambda x: kornia.geometry.build_laplacian_pyramid(x, 2),
+    "warp_affine": lambda x: kornia.geometry.warp_affine(
+        x, torch.tensor([[[1.0, 0.1, 2.0], [0.0, 1.0, 1.0]]]).repeat(x.shape[0], 1, 1), (12, 14)
+    ),
+    "remap": lambda x: kornia.geometry.remap(x, torch.rand(1, 8, 8) * 10, torch.rand(1, 8, 8) * 10),
+    "undistort_image": lambda x: kornia.geometry.calibration.undistort_image(
+        x, torch.eye(3), torch.tensor([0.1, 0.01, 0.0, 0.0])
+    ),
+    "depth_to_3d": lambda x: kornia.geometry.depth_to_3d(x[:, :1], torch.eye(3).repeat(x.shape[0], 1, 1)),
+    "top_hat": lambda x: kornia.morphology.top_hat(x, torch.ones(3, 3)),
+    "closing": lambda x: kornia.morphology.closing(x, torch.ones(3, 3)),
+    "diamond_square": lambda x: kornia.contrib.diamond_square((1, 1, 9, 9), 1.0, random_fn=torch.ones) + x.mean(),
+    "focal": lambda x: kornia.losses.focal_loss(x, (x[:, 0] > 0.5).long(), 0.5, reduction="mean"),
+    "dice": lambda x: kornia.losses.dice_loss(x, (x[:, 0] > 0.5).long()),
+    "tversky": lambda x: kornia.losses.tversky_loss(x, (x[:, 0] > 0.5).long(), 0.5, 0.5),
+    "js_div": lambda x: kornia.losses.js_div_loss_2d(x.softmax(-1), x.flip(-1).softmax(-1)),
+    "welsch": lambda x: kornia.losses.welsch_loss(x, x.flip(-1)),
+    "inverse_depth": lambda x: kornia.losses.inverse_depth_smoothness_loss(x[:, :1], x),
     "bottom_hat": lambda x: kornia.morphology.bottom_hat(x, torch.ones(3, 3)),
 }
 ON_PAIRS = {

@@ -62,6 +62,17 @@ NETWORKS = {
                                                           shortcut_type="A")),
     "Classifier": (PLANE, lambda: nets.Classifier((1, 64, 64), 3, channels=(4, 8), strides=(2, 2))),
     "VarAutoEncoder": (PLANE, lambda: Mean(nets.VarAutoEncoder(2, (1, 64, 64), 1, 4, channels=(4, 8), strides=(2, 2)))),
+    "Critic": (PLANE, lambda: nets.Critic((1, 64, 64), channels=(4, 8), strides=(2, 2))),
+    "FullyConnectedNet": ((2, 8), lambda: nets.FullyConnectedNet(8, 2, (16, 8))),
+    "GlobalNet": ((1, 2, 32, 32), lambda: nets.GlobalNet([32, 32], 2, 2, 4, depth=2)),
+    "MaskedAutoEncoderViT": (PLANE, lambda: nets.MaskedAutoEncoderViT(1, 64, 16, 24, 48, 1, 3, decoder_hidden_size=24, decoder_mlp_dim=48,
+                                                                      decoder_num_layers=1, decoder_num_heads=3, spatial_dims=2)),
+    "MultiScalePatchDiscriminator": (PLANE, lambda: nets.MultiScalePatchDiscriminator(2, 2, 8, 1, num_layers_d=2)),
+    "SENet 2d": (PLANE, lambda: nets.SEResNext50(spatial_dims=2, in_channels=1, num_classes=3)),
+    "MedNeXt 3d": (VOLUME, lambda: nets.MedNeXt(3, 4, 1, 2, blocks_down=(1, 1, 1, 1), blocks_bottleneck=1, blocks_up=(1, 1, 1, 1))),
+    "DAF3D": ((1, 1, 32, 32, 32), lambda: nets.DAF3D(1, 2)),
+    "SegResNetDS2": ((1, 1, 32, 32, 32), lambda: nets.SegResNetDS2(3, 8, 1, 2, blocks_down=(1, 1, 1))),
+    "EfficientNetBNFeatures": (PLANE, lambda: nets.EfficientNetBNFeatures("efficientnet-b0", pretrained=False, spatial_dims=2, in_channels=1)),
     "Generator": ((2, 8), lambda: nets.Generator((8,), (4, 8, 8), (8, 1), (2, 2))),
 }  # fmt: skip
 

@@ -30,6 +30,9 @@ PLAIN = (  # take any image
     "ghostnetv3_050", "levit_conv_128s", "maxxvit_rmlp_nano_rw_256", "coatnext_nano_rw_224", "mobilenetv4_hybrid_medium",
     "pit_xs_distilled_224", "pvt_v2_b1", "repghostnet_050", "resnetblur18", "sam2_hiera_tiny", "vit_pwee_patch16_reg1_gap_256",
     "xcit_tiny_12_p8_224", "swin_s3_tiny_224", "edgenext_x_small", "efficientnet_lite0", "mobileone_s1", "tiny_vit_11m_224",
+    "convmixer_768_32", "cpubone_b0_bfrobust", "cspnext_tiny", "efficientformer_l1", "efficientvim_m1", "fasternet_t0",
+    "inception_resnet_v2", "inception_v4", "lcnetv2_small", "legacy_seresnet18", "legacy_xception", "lowformer_b0",
+    "qwen3_vit_88m", "gemma4_vit_167m", "vit_base_mci_224", "mobilenetv5_300m",
     "starnet_s050", "efficientvit_m1", "hrnet_w18_small_v2", "twins_pcpvt_base", "crossvit_9_240", "cspdarknet53", "res2next50",
 )  # fmt: skip
 DYNAMIC = {  # what the library itself offers for other sizes
@@ -43,13 +46,16 @@ SIZES = {
     "pnasnet5large": 96,
     "inception_v3": 96,
     "xception41": 96,
+    "inception_resnet_v2": 96,
+    "inception_v4": 96,
+    "legacy_xception": 96,
     "swin_tiny_patch4_window7_224": 64,
 }
 FIXED = (  # their weights have the size of the image
     "crossvit", "mvitv2", "hiera", "coatnet", "maxvit", "convit", "gcvit", "pit_", "resmlp", "mixer", "gmixer", "gmlp", "tnt", "nest",
     "volo", "cait", "beit", "eva02", "vit_relpos", "swinv2", "vitamin", "levit", "deit3", "coat_lite", "tiny_vit", "efficientvit_m",
     "samvit", "vit_small_patch14", "botnet", "halonet", "lambda_", "lamhalobotnet", "visformer", "efficientformerv2", "xcit",
-    "sebotnet", "sehalonet", "bat_", "maxxvit", "coatnext", "sam2_", "vit_pwee", "swin_s3",
+    "sebotnet", "qwen3_vit", "gemma4_vit", "vit_base_mci", "efficientformer_", "efficientvim", "mobilenetv5", "sehalonet", "bat_", "maxxvit", "coatnext", "sam2_", "vit_pwee", "swin_s3",
 )  # fmt: skip
 
 

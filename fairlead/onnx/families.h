@@ -26,6 +26,7 @@ void lower_complex(Lowering& b, LowerFn plain);
   X(count_ops)               \
   X(create_ops)              \
   X(embedding_bag_ops)       \
+  X(factor_ops)              \
   X(fused_attention_ops)     \
   X(fused_ops)               \
   X(grouped_ops)             \

@@ -13,13 +13,12 @@ import torch
 from fairlead._core import InvalidInput, SharedWeights, Staging, StoredRows, Target, Unsupported, WriteError
 from fairlead.base.staged import check_name
 from fairlead.quantize import Blocks, check_quantize
+from fairlead.record.quantized_modules import MODULES, PACKED, is_packed
 from fairlead.report.sources import note_exported
 
 # What ONNX Runtime 1.31 runs best on CPU: Gelu is an operator, and its fusions know every form below 21.
 DEFAULT_OPSET = 20
 SMALLEST_OPSET = 18
-
-PACKED = ("torch.ao.nn.quantized.", "torch.ao.nn.intrinsic.quantized.", "torch.nn.quantized.")
 
 
 CACHES = ("joined", "shared", "int8")
@@ -227,8 +226,7 @@ def check_model(model: Any) -> None:
             "Call model.eval() first: dropout and batch norm behave differently in training."
         )
     for name, module in model.named_modules():
-        where = type(module).__module__
-        if where.startswith(PACKED) and ".reference." not in where:
+        if is_packed(module) and type(module).__name__ not in MODULES:
             raise Unsupported(
                 f"[export] Expected modules that compute with tensors, got {name or 'the model'}, a quantized "
                 f"{type(module).__name__} of torch.ao: its weights are packed for one kernel of this CPU. Export the "

@@ -4,43 +4,12 @@
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/formula.h"
 #include "fairlead/onnx/ops/index_forms.h"
+#include "fairlead/onnx/ops/linalg_forms.h"
 
 namespace fairlead::onnx {
 namespace {
 
 Dtype working(Dtype d) { return d == Dtype::kFloat64 ? d : Dtype::kFloat32; }
-
-// [.., n, m] -> [batch, n, m]
-Val as_batch(Lowering& b, Val x, const Shape& shape) {
-  Shape flat(shape.end() - 2, shape.end());
-  Expr batch = b.expr(1);
-  for (std::size_t k = 0; k + 2 < shape.size(); ++k) batch = b.pool().mul(batch, shape[k]);
-  flat.insert(flat.begin(), batch);
-  return shape.size() == 3 ? x : b.op("Reshape", {x, b.shape_tensor(flat)});
-}
-
-Val at(Lowering& b, Val x, Val place, std::int64_t axis) {
-  return b.op("Gather", {x, place}, {attr("axis", axis)});
-}
-
-// A Loop of n steps; the step gets its number, 0-d, and what is carried.
-Inputs loop(Lowering& b, Expr n, const Inputs& carried,
-            const std::function<Inputs(Val, const Inputs&)>& step) {
-  std::vector<TensorInfo> parameters = {{"", Dtype::kInt64, Shape{}}, {"", Dtype::kBool, Shape{}}};
-  std::vector<Dtype> dtypes;
-  for (const Val v : carried) {
-    parameters.push_back({"", b.dtype_of(v), std::nullopt});
-    dtypes.push_back(b.dtype_of(v));
-  }
-  const auto body = b.body(parameters, [&](const Inputs& in) {
-    Inputs out = {in[1]};
-    for (const Val v : step(in[0], {in.begin() + 2, in.end()})) out.push_back(v);
-    return out;
-  });
-  Inputs inputs = {b.size_scalar(n), b.scalar(1, Dtype::kBool)};
-  inputs.insert(inputs.end(), carried.begin(), carried.end());
-  return b.ops("Loop", inputs, dtypes, {{"body", body}});
-}
 
 // [A | B] of n rows brought to [D | X], D a diagonal: by step k the row with the largest element of
 // column k goes to place k, and its multiples take that column out of every other row.
@@ -56,7 +25,7 @@ Eliminated eliminate(Lowering& b, Val a, Val right, Expr n) {
   const Val each = range(b, n);  // [n]
   const Val batch = b.op("Shape", {a}, {attr("start", 0), attr("end", 1)});
   const Val one = b.op("Expand", {b.scalar(1, d), batch});
-  const Inputs out = loop(b, n, {rows, one}, [&](Val k, const Inputs& in) -> Inputs {
+  const Inputs out = loop(b, b.size_scalar(n), {rows, one}, [&](Val k, const Inputs& in) -> Inputs {
     const Num column = {&b, at(b, in[0], k, 2)};  // [batch, n]
     const Val below = b.op("GreaterOrEqual", {each, k});
     const Val size = b.op("Where", {below, node("Abs", column), b.scalar(-1, d)});
@@ -84,23 +53,6 @@ Eliminated eliminate(Lowering& b, Val a, Val right, Expr n) {
 Val solution(Lowering& b, const Eliminated& e, Expr n) {
   const Val right = b.slice(e.rows, 2, b.dim(n), b.ints({INT64_MAX}));
   return b.op("Div", {right, b.unsqueeze(e.diagonal, {2})});
-}
-
-Val unbatched(Lowering& b, Val x, const Shape& shape) {
-  return shape.size() == 3 ? x : b.op("Reshape", {x, b.shape_tensor(shape)});
-}
-
-// No fault was found: what cannot be solved divides by zero instead.
-void no_info(Lowering& b, std::size_t k) {
-  if (b.result_count() > k && b.result_used(k)) {
-    b.result(k, b.expand(b.scalar(0, b.out_dtype(k)), {}, b.out_shape(k)));
-  }
-}
-
-void not_used(Lowering& b, std::size_t first, std::size_t last) {
-  for (std::size_t k = first; k <= last; ++k) {
-    if (k < b.result_count() && b.result_used(k)) b.unsupported("the factors themselves");
-  }
 }
 
 // aten::linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)
@@ -181,7 +133,7 @@ void lower_cholesky(Lowering& b) {
   if (upper) a = b.transpose(a, {0, 2, 1});  // the half that is read
   const Val each = range(b, n);
   const Val none = b.op("Expand", {b.scalar(0, d), b.op("Shape", {a})});
-  const Val lower = loop(b, n, {none}, [&](Val k, const Inputs& in) -> Inputs {
+  const Val lower = loop(b, b.size_scalar(n), {none}, [&](Val k, const Inputs& in) -> Inputs {
     const Val row = b.unsqueeze(at(b, in[0], k, 1), {-1});  // [batch, n, 1]
     const Num left =
         Num{&b, b.unsqueeze(at(b, a, k, 2), {-1})} - node("MatMul", {&b, in[0]}, {&b, row});
@@ -239,6 +191,21 @@ void lower_cholesky_solve(Lowering& b) {
   b.result(unbatched(b, x, b.out_shape()));
 }
 
+// aten::cholesky_inverse(Tensor self, bool upper=False) -> Tensor: of L L', by that of L
+void lower_cholesky_inverse(Lowering& b) {
+  const Dtype d = working(b.out_dtype());
+  const Expr n = b.shape(0).back();
+  const bool upper = b.flag(1);
+  Val half = b.op("Trilu", {as_batch(b, b.in(0, d), b.shape(0)), b.size_scalar(b.expr(0))},
+                  {attr("upper", upper)});
+  if (upper) half = b.transpose(half, {0, 2, 1});
+  const Val each = range(b, n);
+  const Val eye = b.cast(b.op("Equal", {b.unsqueeze(each, {1}), each}), d);
+  const Val right = b.op("Expand", {eye, b.op("Shape", {half})});
+  const Val x = solution(b, eliminate(b, half, right, n), n);
+  b.result(unbatched(b, b.op("MatMul", {b.transpose(x, {0, 2, 1}), x}), b.out_shape()));
+}
+
 // aten::_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> (): gives nothing
 void lower_check(Lowering&) {}
 
@@ -250,6 +217,7 @@ constexpr OpRow kRows[] = {
     {"aten._linalg_det.default", lower_det, "Loop", "no factors"},
     {"aten._linalg_slogdet.default", lower_slogdet, "Loop", "no factors"},
     {"aten._linalg_solve_ex.default", lower_solve, "Loop", kSingular},
+    {"aten.cholesky_inverse.default", lower_cholesky_inverse, "Loop", kSingular},
     {"aten.cholesky_solve.default", lower_cholesky_solve, "Loop", kSingular},
     {"aten.linalg_cholesky_ex.default", lower_cholesky, "Loop",
      "a matrix that is not positive gives NaN where PyTorch refuses it"},

@@ -40,20 +40,26 @@ struct Places {
 // The gates of one direction: W, R and the sum of both biases.
 struct Weights {
   Val w, r, bias, projection;
+  std::int64_t hidden = 0;
 };
 
 struct Direction {
   Val y, h, c;  // [steps, sequences, width] and the last states [1, sequences, width]
 };
 
-// An LSTM whose state is projected, which ONNX has not: a Scan of its formulas.
-Direction projected(Lowering& b, Val x, const Weights& weights, Val h, Val c, bool backwards) {
+// An LSTM whose state is projected, which ONNX has not: a Scan of its formulas. `there` [steps,
+// sequences, 1] is present where sequences end at different steps: beyond its end a state stays.
+Direction projected(Lowering& b, Val x, const Weights& weights, Val h, Val c, bool backwards,
+                    Val there) {
   const Dtype d = b.dtype_of(x);
   Val gates = b.op("MatMul", {x, b.transpose(weights.w, {1, 0})});
   if (weights.bias.present()) gates = b.op("Add", {gates, weights.bias});
+  // A Scan's runtime has to know ranks, and those of what was unpacked it does not.
+  if (there.present()) gates = b.op("Reshape", {gates, b.ints({0, 0, 4 * weights.hidden})});
   const Val recurrence = b.transpose(weights.r, {1, 0});
   const Val projection = b.transpose(weights.projection, {1, 0});
-  const std::vector<TensorInfo> parameters(3, {"", d, std::nullopt});
+  std::vector<TensorInfo> parameters(3, {"", d, std::nullopt});
+  if (there.present()) parameters.push_back({"", Dtype::kBool, std::nullopt});
   const auto body = b.body(parameters, [&](const Inputs& in) -> Inputs {
     const Val sum = b.op("Add", {in[2], b.op("MatMul", {in[0], recurrence})});
     const Inputs part =
@@ -62,14 +68,19 @@ Direction projected(Lowering& b, Val x, const Weights& weights, Val h, Val c, bo
     const Val cell = b.op("Add", {b.op("Mul", {b.op("Sigmoid", {part[1]}), in[1]}), taken});
     const Val shown = b.op("Mul", {b.op("Sigmoid", {part[3]}), b.op("Tanh", {cell})});
     const Val state = b.op("MatMul", {shown, projection});
-    return {state, cell, state};
+    if (in.size() == 3) return {state, cell, state};
+    const auto kept = [&](Val now, Val before) { return b.op("Where", {in[3], now, before}); };
+    return {kept(state, in[0]), kept(cell, in[1]), state};
   });
-  const std::vector<std::int64_t> way = {backwards ? 1 : 0};
-  const Inputs out = b.ops("Scan", {b.squeeze(h, {0}), b.squeeze(c, {0}), gates}, {d, d, d},
-                           {attr("num_scan_inputs", 1),
+  Inputs scanned = {b.squeeze(h, {0}), b.squeeze(c, {0}), gates};
+  if (there.present()) scanned.push_back(there);
+  const std::int64_t way = backwards ? 1 : 0;
+  const std::vector<std::int64_t> ways(scanned.size() - 2, way);
+  const Inputs out = b.ops("Scan", scanned, {d, d, d},
+                           {attr("num_scan_inputs", static_cast<std::int64_t>(ways.size())),
                             {"body", body},
-                            attr("scan_input_directions", way),
-                            attr("scan_output_directions", way)});
+                            attr("scan_input_directions", ways),
+                            attr("scan_output_directions", std::vector<std::int64_t>{way})});
   return {out[2], b.unsqueeze(out[0], {0}), b.unsqueeze(out[1], {0})};
 }
 
@@ -89,7 +100,6 @@ void recurrent(Lowering& b, const Cell& cell, Places at) {
   for (Val& v : params) v = b.cast(v, d);
   const std::size_t plain = biases ? 4 : 2;
   const bool projects = params.size() == layers * directions * (plain + 1);
-  if (projects && at.packed) b.unsupported("packed sequences with projections (proj_size)");
   const std::size_t each = projects ? plain + 1 : plain;
 
   Inputs states = lstm ? b.ins(at.of(1)) : Inputs{b.in(at.of(1))};
@@ -112,6 +122,12 @@ void recurrent(Lowering& b, const Cell& cell, Places at) {
   }
   if (batch_first) x = b.transpose(x, {1, 0, 2});
   const Val lengths = at.packed ? b.cast(packing.lengths, Dtype::kInt32) : Val{};
+  Val there;
+  if (projects && at.packed) {
+    const Val each = b.op("Range", {b.size_scalar(b.expr(0)), b.squeeze(packing.steps, {0}),
+                                    b.size_scalar(b.expr(1))});
+    there = b.op("Less", {b.unsqueeze(each, {1, 2}), b.unsqueeze(packing.lengths, {0, 2})});
+  }
   const auto state_of = [&](Val state, std::size_t first, std::size_t count) {
     if (layers * directions == count) return state;
     const auto place = [&](std::size_t k) { return b.ints({static_cast<std::int64_t>(k)}); };
@@ -125,9 +141,10 @@ void recurrent(Lowering& b, const Cell& cell, Places at) {
       for (std::size_t k = 0; k < directions; ++k) {
         const std::size_t p = (first + k) * each;
         Weights weights = {params[p], params[p + 1], {}, params[p + each - 1]};
+        weights.hidden = hidden;
         if (biases) weights.bias = b.op("Add", {params[p + 2], params[p + 3]});
         const Direction out = projected(b, x, weights, state_of(states[0], first + k, 1),
-                                        state_of(states[1], first + k, 1), k == 1);
+                                        state_of(states[1], first + k, 1), k == 1, there);
         ys.push_back(out.y);
         last_h.push_back(out.h);
         last_c.push_back(out.c);
@@ -194,7 +211,7 @@ constexpr std::string_view kSingle = "float64 computes in float32";
 constexpr OpRow kRows[] = {
     {"aten.gru.data", lower_gru<true>, "GRU", ""},
     {"aten.gru.input", lower_gru<false>, "GRU", ""},
-    {"aten.lstm.data", lower_lstm<true>, "LSTM", "no projections"},
+    {"aten.lstm.data", lower_lstm<true>, "LSTM, Scan", ""},
     {"aten.lstm.input", lower_lstm<false>, "LSTM, Scan", ""},
     {"aten.rnn_relu.data", lower_rnn_relu<true>, "RNN", kSingle},
     {"aten.rnn_relu.input", lower_rnn_relu<false>, "RNN", kSingle},

@@ -25,6 +25,7 @@ from fairlead.record.indexing import CANONICAL
 from fairlead.record.light import Light, NeedsWeightsError, device_of, needs_data, stays
 from fairlead.record.memos import Memos
 from fairlead.record.operators import Kept, define, kept_functions, parts_of
+from fairlead.record.quantized_modules import Quantized, is_packed
 from fairlead.record.switches import tracing_switches
 from fairlead.record.threads import recorded_here, recorded_threads
 from fairlead.tree.caches import Kind, kind_of, remember_sizes
@@ -221,6 +222,25 @@ def _unflattened(session: Any, input: Any, dim: Any, sizes: Any) -> Any:
     return torch.Tensor.view, (input, (*shape[:place], *whole, *shape[place + 1 :])), None
 
 
+def _fake_quantized(
+    session: Any, x: Any, observes: Any, quantizes: Any, low: Any, high: Any, scale: Any, zero: Any, share: Any,
+    least: int, most: int, axis: int, by_row: bool = False, symmetric: bool = False,
+) -> Any:  # fmt: skip
+    """What a fake quantizer computes once it observes no longer."""
+    with torch._C._DisableTorchDispatch():
+        watching, active = bool(observes.any()), bool(quantizes.any())
+    if watching:
+        raise _core.Unsupported(
+            "[record] Expected fake quantization whose scales are settled, got one that still observes what goes "
+            "through it, and so changes at each call. Call model.apply(torch.ao.quantization.disable_observer) first."
+        )
+    if not active:
+        return torch.Tensor.clone, (x,), None
+    if by_row:
+        return torch.fake_quantize_per_channel_affine, (x, scale, zero, axis, least, most), None
+    return torch.fake_quantize_per_tensor_affine, (x, scale, zero, least, most), None
+
+
 # Calls that another function stands for: some copy at some sizes and not at others, one computes sizes below Python.
 _STAND_IN: dict[Any, Callable[..., Any]] = {
     torch.Tensor.reshape_as: _reshaped_as,
@@ -228,6 +248,7 @@ _STAND_IN: dict[Any, Callable[..., Any]] = {
     torch.ravel: _raveled,
     torch.Tensor.unflatten: _unflattened,
     torch.unflatten: _unflattened,
+    torch.fused_moving_avg_obs_fake_quant: _fake_quantized,
 }
 
 
@@ -371,6 +392,7 @@ class RecordingSession:
         self.about_weights = False  # the last error says that a tensor has no data
         self.real = self.lean = self.checked = 0  # runs with weights, without, and of eager in checks
         self.muted = False
+        self.quantized = Quantized() if any(map(is_packed, model.modules())) else None
         self.follows_functions = False  # torch.cond and its like are run, and not recorded
         if not _KEPT:
             _KEPT.update(kept_functions())
@@ -514,7 +536,7 @@ class RecordingSession:
 
     @contextlib.contextmanager
     def modes(self) -> Iterator[None]:
-        with _Dispatch(self), _Functions(self):
+        with _Dispatch(self), _Functions(self), self.quantized or contextlib.nullcontext():
             yield
 
     def run(
@@ -532,6 +554,8 @@ class RecordingSession:
         self.real, self.lean = self.real + (self.light is None), self.lean + (self.light is not None)
         core = self.core
         self.memos.forget()
+        if self.quantized is not None:
+            self.quantized.known.clear()
         core.begin(inputs, reference, keep, self.roll, self.carry, brief, lines or [])
         for value in (*args, *kwargs.values()):
             if kind_of(value) is not Kind.NOT:
