@@ -137,6 +137,8 @@ class Prober {
 
   Task<Free> free_alone(std::size_t g, const std::vector<Place>& places);
   Task<void> split(std::size_t g);
+  [[nodiscard]] std::pair<std::int64_t, std::int64_t> asked_of(
+      const std::vector<Place>& places) const;
   Task<bool> separate(std::size_t g, const std::vector<Place>& places);
   void drop_runs_of_fixed();
 

@@ -85,13 +85,31 @@ Task<void> Prober::split(std::size_t g) {
   }
 }
 
-// Makes the places a group of their own where they are free.
+// The sizes that were asked for, of all of these places.
+std::pair<std::int64_t, std::int64_t> Prober::asked_of(const std::vector<Place>& places) const {
+  std::pair<std::int64_t, std::int64_t> range(0, INT64_MAX);
+  for (const Place& p : places) {
+    const DimRequest& asked = request_.leaves[static_cast<std::size_t>(p.leaf)]
+                                  .requests[static_cast<std::size_t>(p.axis)];
+    range = {std::max(range.first, asked.min), std::min(range.second, asked.max)};
+  }
+  return range;
+}
+
+// Makes the places a group of their own where they are free. What was asked of one part is not
+// asked of the other.
 Task<bool> Prober::separate(std::size_t g, const std::vector<Place>& places) {
   const Free free = co_await free_alone(g, places);
   if (free == Free::kNo) co_return false;
   Group part = groups_[g];
+  const auto whole = asked_of(part.places);
   part.places = places;
   std::erase_if(groups_[g].places, [&](const Place& p) { return contains(places, p); });
+  for (Group* each : {&part, &groups_[g]}) {
+    const auto own = asked_of(each->places);
+    if (each->min == whole.first) each->min = own.first;
+    if (each->max == whole.second) each->max = own.second;
+  }
   groups_.push_back(std::move(part));
   if (free == Free::kAlone) co_return true;
   for (Group& sum : groups_) {

@@ -569,3 +569,15 @@ def test_what_several_programs_read_has_no_size_of_one_of_them(tmp_path):
     assert sum(node.op_type == "If" for node in outer.node) == 1
     sizes = [d.dim_param or d.dim_value for v in outer.value_info for d in v.type.tensor_type.shape.dim]
     assert 8 not in sizes  # ONNX Runtime plans its memory by them
+
+
+class FewColumns(torch.nn.Module):
+    def forward(self, x):
+        return x.amax(1) if x.shape[1] > 5 else x.sum(1)
+
+
+def test_what_bounds_one_of_two_sizes_that_are_alike_does_not_bound_the_other(tmp_path):
+    """The other program is tried where there are as many columns as rows."""
+    model, path = FewColumns().eval(), tmp_path / "m.onnx"
+    fairlead.export(model, (torch.randn(3, 9),), path)
+    agrees(model, path, (50, 2), (50, 5), (50, 6), (3, 3))

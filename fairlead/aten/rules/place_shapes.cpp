@@ -305,6 +305,27 @@ Expr whole(ExprPool& pool, const Arg& arg) {
   return arg.expr == nullptr ? constant : pool.mul(arg.expr, constant);
 }
 
+// A number in double precision; null where it is none that is known.
+Expr real_of(ExprPool& pool, const Arg& arg) {
+  if (arg.kind == ArgKind::kInt) return pool.to_real(arg.expr);
+  if (arg.kind != ArgKind::kFloat || arg.power != 1) return nullptr;
+  if (arg.expr == nullptr) return pool.real(arg.number);
+  const Expr e = pool.to_real(arg.expr);
+  return arg.number == 1 ? e : pool.real_op(ExprKind::kRealMul, pool.real(arg.number), e);
+}
+
+// arange(0, size, 0.7) counts in double precision.
+template <std::size_t numbers>
+ResultShapes steps_of_reals(const ShapeCall& call) {
+  ExprPool& pool = call.pool;
+  const Expr start = numbers == 1 ? pool.real(0) : real_of(pool, call.node.args[0]);
+  const Expr end = real_of(pool, call.node.args[numbers == 1 ? 0 : 1]);
+  const Expr step = numbers < 3 ? pool.real(1) : real_of(pool, call.node.args[2]);
+  if (start == nullptr || end == nullptr || step == nullptr) return {};
+  const Expr way = pool.real_op(ExprKind::kRealSub, end, start);
+  return {{pool.rounded(ExprKind::kCeil, pool.real_op(ExprKind::kRealDiv, way, step))}};
+}
+
 // arange(start, end, step): how many steps there are, up or down
 template <std::size_t numbers>
 ResultShapes steps(const ShapeCall& call) {
@@ -313,7 +334,8 @@ ResultShapes steps(const ShapeCall& call) {
   const Expr start = numbers == 1 ? pool.constant(0) : whole(pool, call.node.args[0]);
   const Expr end = whole(pool, call.node.args[numbers == 1 ? 0 : 1]);
   const Expr step = numbers < 3 ? pool.constant(1) : whole(pool, call.node.args[2]);
-  if (start == nullptr || end == nullptr || step == nullptr || is_const(step, 0)) return {};
+  if (start == nullptr || end == nullptr || step == nullptr) return steps_of_reals<numbers>(call);
+  if (is_const(step, 0)) return {};
   if (!is_const(step)) return {{pool.ceildiv(pool.sub(end, start), step)}};
   const Expr way = step->value > 0 ? pool.sub(end, start) : pool.sub(start, end);
   return {{pool.ceildiv(way, pool.constant(std::abs(step->value)))}};

@@ -7,6 +7,7 @@ and what was computed from sizes arrives as it was computed.
 
 from __future__ import annotations
 
+import itertools
 import operator
 from typing import Any
 
@@ -221,6 +222,19 @@ def chunk(session: Any, input: torch.Tensor, chunks: int, dim: int = 0) -> Any:
     return session.execute(SPLIT, input, (size + chunks - 1) // chunks, dim)
 
 
+def tensor_split(session: Any, input: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+    """So many parts, of which the first are longer by one where there is a rest."""
+    sections = args[0] if args and type(args[0]) is int else 0
+    dim = args[1] if len(args) > 1 else kwargs.get("dim", 0)
+    size = session.core.size_of(input, dim) if sections > 0 else None
+    if not isinstance(size, SizeInt) or not set(kwargs) <= {"dim"}:
+        return torch._C._VariableFunctions.tensor_split(input, *args, **kwargs)
+    ends: list[int] = [0]
+    for k in range(sections):
+        ends.append(ends[-1] + (size + (sections - 1 - k)) // sections)
+    return tuple(session.execute(SLICE, input, dim, a, b, 1) for a, b in itertools.pairwise(ends))
+
+
 MOST_SEQUENCES = 8  # whose lengths are compared one by one
 
 
@@ -265,6 +279,8 @@ CANONICAL = {
     torch.Tensor.__setitem__: setitem,
     torch._C._nn.pad: pad,
     torch._C._nn.pad_sequence: pad_sequence,
+    torch.Tensor.tensor_split: tensor_split,
+    torch.tensor_split: tensor_split,
     torch.Tensor.narrow: narrow,
     torch.narrow: narrow,
 }

@@ -597,6 +597,12 @@ table("corners: spectra", 65, {
     "hfft": lambda x: torch.fft.hfft(torch.complex(x, x.flip(1))), "ihfft": lambda x: torch.view_as_real(torch.fft.ihfft(x).resolve_conj()), "irfft, odd": lambda x: torch.fft.irfft(torch.complex(x, x * 0.5), 2 * x.shape[1] - 1), "rfft2": lambda x: torch.fft.rfft2(x, s=(4, 8)).abs(), "frequencies": lambda x: x[:, : x.shape[1] // 2 + 1] * torch.fft.rfftfreq(x.shape[1], 0.5), "phase": lambda x: torch.fft.fft(x + 3)[:, 0].angle() + torch.fft.fft(x).abs().argmax(1),
 }, X, tolerance=10.0)
 
+table("corners: parts", 100, {
+    "tensor_split with a rest": lambda x: torch.stack([c.mean(1) for c in x.tensor_split(4, 1)], 1), "tensor_split of rows": lambda x: torch.cat([c * k for k, c in enumerate(torch.tensor_split(x, 2, dim=0))]),
+    "tensor_split in place": lambda x: (y := x.clone(), [c.mul_(k) for k, c in enumerate(y.tensor_split(3, -1))])[0], "arange by fractions": lambda x: torch.arange(0, x.shape[1], 0.7) * x.mean(), "arange from a half": lambda x: torch.arange(0.5, x.shape[1]) * x.mean(),
+    "few columns, as many rows": lambda x: x.amax(1) if x.shape[1] > 5 else x.sum(1),
+}, X)
+
 # ---- transforms of functions -------------------------------------------------------------------------------------------
 
 table("corners: transforms", 24, {
