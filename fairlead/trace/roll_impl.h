@@ -88,8 +88,10 @@ std::size_t index_of(std::vector<T>& list, const T& value) {
   return list.size() - 1;
 }
 
-// Nothing is rolled: the steps do not hang together.
-struct NotRolled {};
+// Nothing is rolled: the steps do not hang together, or those of `loop` are too short.
+struct NotRolled {
+  std::size_t loop = kMain;
+};
 
 class RunView {
  public:

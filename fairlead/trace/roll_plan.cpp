@@ -122,8 +122,10 @@ class Planner {
       const Place made = view.made_at(s.v);
       Taken now = found;
       if (made.loop != kMain) {
-        if (made.step != s.step || loops_[made.loop].counts[s.run] != loops_[k].counts[s.run]) {
-          throw NotRolled{};
+        const auto& theirs = loops_[made.loop].counts;
+        const auto& own = loops_[k].counts;
+        if (made.step != s.step || theirs[s.run] != own[s.run]) {
+          throw NotRolled{theirs[s.run] > own[s.run] ? made.loop : k};
         }
         now.of.clear();
         now.loop = made.loop;
@@ -135,9 +137,8 @@ class Planner {
         const OpName& name = view.def(op).name;
         const bool split = name == Op::split_with_sizes;
         // A list comes first among the results.
-        if ((!split && name != Op::unbind_int) || view.result_number(s.v) != s.step + 1) {
-          throw NotRolled{};
-        }
+        if (!split && name != Op::unbind_int) throw NotRolled{};
+        if (view.result_number(s.v) != s.step + 1) throw NotRolled{k};
         now.of[s.run] = view.argument(op, 0);
         if (split) {
           now.splits.resize(views_.size());

@@ -244,6 +244,22 @@ def test_a_loop_over_parts_of_lengths_that_were_read(tmp_path):
         check_numbers(model, path, torch.randn(count, 3), torch.ones(count, dtype=torch.int64))
 
 
+class Halves(torch.nn.Module):
+    """A step executes the same operators twice, and looks like two."""
+
+    def forward(self, x, sizes):
+        halves = [(size[0] // 2, size[1] // 2) for size in sizes]
+        made = [row[: h.item()].sum() + row[w.item() :].sum() for row, (h, w) in zip(x, halves, strict=True)]
+        return torch.stack(made)
+
+
+def test_a_step_that_looks_like_two(tmp_path):
+    path, model = tmp_path / "m.onnx", Halves().eval()
+    fairlead.export(model, (torch.randn(4, 9), torch.tensor([[2, 6], [4, 3], [8, 2], [5, 5]])), path)
+    for count in (1, 3, 7):
+        check_numbers(model, path, torch.randn(count, 9), torch.randint(1, 12, (count, 2)))
+
+
 class RowsAsNumbers(torch.nn.Module):
     """Each step reads a row of numbers, as many as another size says, and goes by how many there are."""
 

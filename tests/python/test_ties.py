@@ -64,6 +64,19 @@ def test_rows_of_equal_elements(n, k, sorted, largest, tmp_path):
     at(TopK(k, largest, sorted), distinct, [torch.zeros(5, n), torch.full((2, n), -1.5), distinct], tmp_path / "m.onnx")
 
 
+@pytest.mark.parametrize("k", [1, 3, 30])
+def test_rows_of_equal_elements_of_any_length(k, tmp_path):
+    """As many as an image has places: a detector whose head is new picks the same of them."""
+    path = tmp_path / "m.onnx"
+    result = fairlead.export(TopK(k).eval(), (torch.zeros(3, 84),), path)
+    assert not result.contract.fixed
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    for n in (30, 31, 32, 63, 64, 84, 191, 192, 500, 1919, 1920, 3000):
+        for x in (torch.zeros(2, n), torch.randn(2, n)):
+            for got, expected in zip(session.run(None, {"x": x.numpy()}), torch.topk(x, k), strict=True):
+                torch.testing.assert_close(torch.from_numpy(got), expected)
+
+
 @pytest.mark.not_compared("PyTorch leaves the order of some equal elements among others open")
 @pytest.mark.parametrize("n", [7, 17, 30, 200])
 def test_sorts_of_equal_elements(n, tmp_path):
