@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from fairlead._core import InvalidInput, SharedWeights, Staging, StoredRows, Target, Unsupported, WriteError
+from fairlead.base.plain_text import is_text
 from fairlead.base.staged import check_name
 from fairlead.quantize import Blocks, check_quantize
 from fairlead.record.quantized_modules import MODULES, PACKED, is_packed
@@ -149,6 +150,8 @@ def check_request(model: Any, path: Any, options: Options) -> str:
     options.target()  # refuses a runtime that is not known
     for option in ("input_names", "output_names"):
         check_names(option, getattr(options, option))
+    if isinstance(options.notes, str) or not all(map(is_text, options.notes)):
+        raise InvalidInput(f"[export] Expected notes as a list of texts, got {options.notes!r:.80}.")
     both = set(options.input_names or ()) & set(options.output_names or ())
     if both:
         raise InvalidInput(
@@ -268,7 +271,7 @@ def check_names(option: str, names: Any) -> None:
         return
     if isinstance(names, str) or not isinstance(names, (list, tuple)):
         raise InvalidInput(f"[export] Expected {option} as a list of names, got {names!r}. Write [{names!r}] for one.")
-    wrong = next((name for name in names if not isinstance(name, str) or not name), None)
+    wrong = next((name for name in names if not is_text(name) or not name), None)
     if wrong is not None:
         raise InvalidInput(f"[export] Expected {option} made of names, got {wrong!r} in it.")
     twice = next((name for k, name in enumerate(names) if name in names[:k]), None)

@@ -20,6 +20,11 @@ def one_line(text: str) -> str:
     return escaped(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def is_text(value: object) -> bool:
+    """Whether it can be written to a file: half of a surrogate pair cannot."""
+    return isinstance(value, str) and not any("\ud800" <= letter <= "\udfff" for letter in value)
+
+
 def text_of(error: BaseException) -> str:
     """str(error), also where its class cannot say what it is."""
     try:

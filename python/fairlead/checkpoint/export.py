@@ -154,7 +154,7 @@ def export_checkpoint(
         place = "copy"
     if in_place or place is not None:
         check_placed(checkpoint, folder, in_place, place, formats, layout, (target, quantize, weights))
-    if folder is None and not in_place:
+    if folder in (None, "") and not in_place:
         raise InvalidInput("[export] Expected a folder to write to, or in_place=True, got neither.")
     placement = "in_place" if in_place else place
     if placement is None:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from fairlead._core import InvalidInput
+from fairlead.base.plain_text import is_text
 from fairlead.tree.caches.kinds import Kind, kind_of
 from fairlead.tree.leaves import SKIPPED, children, get_leaf_tensors, replace_leaf_tensors
 from fairlead.tree.stacks import Stacks
@@ -275,6 +276,14 @@ def check_tensors(leaves: dict[str, torch.Tensor], model: torch.nn.Module) -> No
         raise InvalidInput(
             "[export] Expected at least one tensor among the inputs, got none. Pass the model's tensors."
         )
+    for name, tensor in leaves.items():
+        if tensor.is_nested or tensor.layout is not torch.strided:
+            what = "nested" if tensor.is_nested else str(tensor.layout).removeprefix("torch.")
+            raise InvalidInput(
+                f"[export] Expected dense tensors as inputs, got {name}, which is {what}. Make it dense."
+            )
+        if not is_text(name):
+            raise InvalidInput(f"[export] Expected names of inputs that are texts, got {name!r}. Rename it.")
     first_name, first = next(iter(leaves.items()))
     placed: list[tuple[str, torch.Tensor]] = [(f"the model's {name}", p) for name, p in model.named_parameters()]
     placed += [(f"the model's {name}", b) for name, b in model.named_buffers()]

@@ -9,11 +9,13 @@ A request per dim is (kind, name, min, max): "auto" is to be found out.
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
 from fairlead._core import DimRequest, InvalidInput, Leaf
+from fairlead.base.plain_text import is_text
 from fairlead.contract import LARGEST
 from fairlead.tree.leaves import get_leaf_tensors
 
@@ -31,6 +33,8 @@ class UnknownSymbol(InvalidInput):
 
 
 def check_sizes(sizes: Any) -> None:
+    if not isinstance(sizes, Mapping) or not all(map(is_text, sizes)):
+        raise InvalidInput(f"[export] Expected max_size as sizes by name of a symbol, got {sizes!r:.80}.")
     for name, size in sizes.items():
         if isinstance(size, bool) or not isinstance(size, int) or not 1 <= size < 1 << 62:
             raise InvalidInput(f"[export] Expected max_size with a number of 1 or more for {name}, got {size!r:.40}.")

@@ -131,6 +131,8 @@ class Results:
         whole = 0
         try:
             os.makedirs(out, exist_ok=True)
+            if os.path.exists(self.path) and not os.path.isfile(self.path):  # a pipe would be waited for
+                raise OSError(0, "it is no file")
             with open(self.path, "a+b") as file:
                 file.seek(0)
                 for line in file:
