@@ -116,6 +116,21 @@ def test_the_suffix_decides_and_a_maximum_of_the_user_counts(tmp_path):
             torch.testing.assert_close(got, want)
 
 
+@needs_executorch
+def test_a_view_of_no_elements_is_an_input(tmp_path):
+    """An empty past has the strides of what it was cut from: the runtime ended the process."""
+    from fairlead.targets.executorch.session import ExecutorchSession
+
+    class Longer(torch.nn.Module):
+        def forward(self, past, new):
+            return torch.cat([past, new], 2)
+
+    path, past, new = tmp_path / "model.pte", torch.randn(2, 2, 7, 8), torch.randn(2, 2, 3, 8)
+    fairlead.export(Longer().eval(), (past, new), path)
+    (got,) = ExecutorchSession(str(path)).tensors([past[:, :, :0], new])
+    torch.testing.assert_close(got, new)
+
+
 def result_model(result):
     """The model with the weights that the program holds."""
     model = Small()

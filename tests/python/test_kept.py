@@ -197,6 +197,27 @@ FOLDERS = {
 }
 
 
+@pytest.mark.parametrize("kind", ["AWQ", "Q8_0", "F16"])
+def test_weights_that_are_rounded_twice_are_said(kind, tmp_path):
+    if kind == "AWQ":
+        folder_of(source := tmp_path / "source", kind)
+    else:
+        source = checkpoints.gguf(tmp_path / "tiny.gguf", (kind,) if kind != "F16" else ())
+    result = fairlead.export_checkpoint(
+        source, tmp_path / "out", target=fairlead.OnnxRuntime(), quantize=fairlead.Int4(), functions=True
+    )
+    method = "awq" if kind == "AWQ" else "GGUF, Q8_0"
+    words = f"The checkpoint is quantised already ({method}): its weights were taken apart and rounded a second time"
+    assert (words in str(result.parts["model.onnx"].contract)) == (kind != "F16")
+
+
+def test_formats_that_have_no_such_weights_are_refused(tmp_path):
+    checkpoints.llama(tmp_path / "source")
+    for options in ({"weights": fairlead.Keep()}, {"target": fairlead.OnnxRuntime()}, {"functions": True}):
+        with pytest.raises(fairlead.InvalidInput, match=f"onnx among formats with {next(iter(options))}, got pt2, pte"):
+            fairlead.export_checkpoint(tmp_path / "source", tmp_path / "out", formats=("pt2", "pte"), **options)
+
+
 @pytest.mark.parametrize("wrong", FOLDERS)
 def test_folders_that_cannot_be_kept_are_refused(wrong, tmp_path):
     changed, words = FOLDERS[wrong]

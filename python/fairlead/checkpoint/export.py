@@ -31,7 +31,7 @@ from fairlead.checkpoint.beside import check_placed, is_too_large, new_files, st
 from fairlead.checkpoint.loaded import WEIGHT_DTYPES, Loaded, load, load_in_place
 from fairlead.checkpoint.merged_adapter import check_adapter
 from fairlead.checkpoint.source import Checkpoint, find, quiet
-from fairlead.checkpoint.stored import stored_rows
+from fairlead.checkpoint.stored import quantised_as, stored_rows
 from fairlead.elsewhere.layer_check import call_without_past, check_layers
 from fairlead.experiment.result import ExportResult
 from fairlead.exporters.model_settings import exportable
@@ -133,6 +133,8 @@ def export_checkpoint(
     if dtype is not None and dtype not in WEIGHT_DTYPES:
         raise InvalidInput(f"[export] Expected dtype as one of {', '.join(WEIGHT_DTYPES)}, got '{dtype}'.")
     layouts.check(layout, dtype or "float32")
+    asked = {"weights": weights, "target": target, "quantize": quantize, "functions": functions or None, "cache": cache}
+    check_formats(formats, asked)
     if weights is not None:
         check_kept(weights, quantize, dtype or "float32")
         target = target or OnnxRuntime()
@@ -180,6 +182,28 @@ def export_checkpoint(
         run.placement, run.adapter = placement, None if adapter is None else os.fspath(adapter)
         run.as_inputs = lora == "inputs"
         return run.export(task)
+
+
+def check_formats(formats: Any, asked: dict[str, Any]) -> None:
+    """What only .onnx files can have."""
+    for name, given in asked.items():
+        if given is not None and "onnx" not in formats:
+            raise InvalidInput(
+                f"[export] Expected onnx among formats with {name}, got {', '.join(formats)}. Add it, or leave {name} "
+                "out."
+            )
+
+
+def twice_quantized(checkpoint: Checkpoint) -> list[str]:
+    """What the contract says of weights that are rounded a second time."""
+    method = quantised_as(checkpoint)
+    if method is None:
+        return []
+    return [
+        f"The checkpoint is quantised already ({method}): its weights were taken apart and rounded a second time; what "
+        "is lost is counted from the floats between. --weights keep (weights=fairlead.Keep()) stores them as they "
+        "are, without loss"
+    ]
 
 
 def check_lora(lora: str | None, adapter: Any, formats: Any, layout: str, others: tuple[Any, ...]) -> None:
@@ -350,7 +374,8 @@ class _Run:
 
         path = os.path.join(self.staged, file)
         with exportable(part.module) as notes:
-            options = replace(options, notes=notes)
+            again = twice_quantized(self.checkpoint) if options.quantize is not None else []
+            options = replace(options, notes=[*again, *notes])
             while True:
                 try:
                     return export_with(options, part.module, part.calls, path, progress=tell)

@@ -50,6 +50,18 @@ def of_gguf(checkpoint: Checkpoint) -> list[StoredMatrix]:
     return found
 
 
+def quantised_as(checkpoint: Checkpoint) -> str | None:
+    """In words; None where its weights are floats."""
+    if checkpoint.gguf_file is None:
+        return method_of(checkpoint)
+    with reading(checkpoint, "quantised weights"):
+        import gguf
+
+        path = os.path.join(checkpoint.folder, checkpoint.gguf_file)
+        kinds = {tensor.tensor_type.name for tensor in gguf.GGUFReader(path).tensors} - set(PLAIN)
+    return f"GGUF, {', '.join(sorted(kinds))}" if kinds else None
+
+
 def made(path: str, maker: Callable[..., StoredMatrix], *arguments: Any) -> StoredMatrix:
     try:
         return maker(*arguments)

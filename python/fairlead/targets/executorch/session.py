@@ -21,7 +21,9 @@ class ExecutorchSession:
             self.method = self.program.load_method("forward")
 
     def tensors(self, given: list[torch.Tensor]) -> list[torch.Tensor]:
-        return [t.clone() for t in self.method.execute([t.detach().contiguous() for t in given])]
+        # A tensor of no elements is contiguous by any strides for PyTorch, and ends the process here.
+        plain = [t.detach().contiguous() if t.numel() else t.new_empty(t.shape) for t in given]
+        return [t.clone() for t in self.method.execute(plain)]
 
     def run(self, feeds: dict[str, torch.Tensor]) -> list[TensorValue]:
         return [TensorValue(t) for t in self.tensors(list(feeds.values()))]
