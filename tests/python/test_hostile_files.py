@@ -262,5 +262,6 @@ def test_inputs_that_are_nested_without_end_are_one_error(tmp_path):
     deep: list = []
     for _ in range(5000):
         deep = [deep]
-    with pytest.raises(fairlead.InvalidInput, match="nested some hundred levels deep at most"):
-        fairlead.export(torch.nn.Linear(2, 2).eval(), (torch.rand(1, 2), deep), tmp_path / "x.onnx")
+    for model in (torch.nn.Linear(2, 2).eval(), torch.nn.ReLU().eval()):
+        with pytest.raises(fairlead.InvalidInput, match="nested some hundred levels deep at most"):
+            fairlead.export(model, (torch.rand(1, 2), deep), tmp_path / "x.onnx")

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
+from fairlead.tree.calls import too_deep
 from fairlead.tree.leaves import leaf_tensors, replace_leaf_tensors
 
 HERE = torch.device("cpu")
@@ -56,7 +57,10 @@ def here(inputs: Any) -> Any:
         return [here(call) for call in inputs]
     if hasattr(inputs, "keys") and hasattr(inputs, "__getitem__"):  # dict, BatchEncoding, BatchFeature
         inputs = {key: inputs[key] for key in inputs.keys()}  # noqa: SIM118
-    found = leaf_tensors(inputs) if isinstance(inputs, (tuple, dict)) else []
+    try:
+        found = leaf_tensors(inputs) if isinstance(inputs, (tuple, dict)) else []
+    except RecursionError:
+        raise too_deep() from None
     if all(t.device.type in ("cpu", "meta") for t in found):
         return inputs
     return replace_leaf_tensors(inputs, [t if t.is_meta else t.cpu() for t in found])

@@ -113,9 +113,13 @@ def one_call(model: torch.nn.Module, call: Any) -> Call:
     try:
         return shallow_call(model, call)
     except RecursionError:
-        raise InvalidInput(
-            "[export] Expected inputs nested some hundred levels deep at most, got deeper ones. Flatten them."
-        ) from None
+        raise too_deep() from None
+
+
+def too_deep() -> InvalidInput:
+    return InvalidInput(
+        "[export] Expected inputs nested some hundred levels deep at most, got deeper ones. Flatten them."
+    )
 
 
 def shallow_call(model: torch.nn.Module, call: Any) -> Call:
