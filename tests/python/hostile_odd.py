@@ -344,6 +344,15 @@ for words, made_of in (
 ):  # fmt: skip
     onnx_row(f"a sparse weight {words}", made_of)
 
+
+def unreadable(folder: Path) -> Path:
+    """What ONNX Runtime says of it has bytes in it that are no text."""
+    made = model([helper.make_node("Nothing", ["x"], ["y"], name="AAAA")])
+    return put(folder, "x.onnx", made.SerializeToString().replace(b"AAAA", b"\xad\xad\xad\xad"))
+
+
+row("onnx: an error of ONNX Runtime's that is no text", unreadable)
+
 # ---- ONNX: functions, types, metadata ------------------------------------------------------------------------------
 
 

@@ -316,6 +316,7 @@ for words, content in (
     row(f"list: {words}, odd", put, "list.txt", content)
 
 FOUND = [
+    "onnx: an error of ONNX Runtime's that is no text",
     "onnx: 40 functions that call the next 2 times",
     "onnx: modules 100,000 levels deep",
     "onnx: modules a thousand ways, 10,000 levels deep",

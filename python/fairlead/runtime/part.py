@@ -29,7 +29,8 @@ class Part:
         self.path = path
         check_functions(path)
         try:
-            self.session = ort.InferenceSession(path, options, providers=providers or ["CPUExecutionProvider"])
+            providers = providers or ["CPUExecutionProvider"]
+            self.session = ort.InferenceSession(path, options, providers=providers, enable_fallback=len(providers) > 1)
         except Exception as error:
             text = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise InvalidInput(f"[Generator] Expected ONNX Runtime to load {path}, but it says: {text}") from None

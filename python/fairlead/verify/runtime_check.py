@@ -53,7 +53,9 @@ class OnnxSession:
         self.cpu = onnxruntime.OrtDevice.make("cpu", 0)._get_c_device()
         self.path = path
         self.ahead: Any = None  # who reads its data meanwhile
-        self.session = onnxruntime.InferenceSession(path, session_options(packs), providers=["CPUExecutionProvider"])
+        self.session = onnxruntime.InferenceSession(
+            path, session_options(packs), providers=["CPUExecutionProvider"], enable_fallback=0
+        )  # without a second try, which it prints
         self.inputs = [i.name for i in self.session.get_inputs()]
         self.optional = [i.name for i in self.session.get_overridable_initializers()]  # with a value of the file's own
         self.outputs = [o.name for o in self.session.get_outputs()]
