@@ -145,13 +145,13 @@ def inverse(scale: float) -> float:
 # Operators that move numbers, or choose among them.
 KEEPS = {
     "view", "reshape", "flatten", "unflatten", "permute", "transpose", "t", "unsqueeze", "squeeze", "contiguous",
-    "clone", "detach", "getitem", "select", "narrow", "chunk", "split", "unbind", "expand", "repeat", "movedim", "max_pool1d",
-    "max_pool2d", "max_pool3d", "boolean_dispatch", "dropout", "pixel_shuffle", "channel_shuffle", "flip", "roll",
-    "max_pool1d_with_indices", "index_select", "amax", "identity",
+    "clone", "detach", "getitem", "select", "narrow", "chunk", "split", "unbind", "expand", "repeat", "movedim",
+    "max_pool1d", "max_pool2d", "max_pool3d", "boolean_dispatch", "dropout", "pixel_shuffle", "channel_shuffle",
+    "flip", "roll", "max_pool1d_with_indices", "index_select", "amax", "identity",
 }  # fmt: skip
 AVERAGES = {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d", "avg_pool2d",
-            "avg_pool3d", "mean", "interpolate", "upsample", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
-            "upsample_bilinear2d"}  # fmt: skip
+            "avg_pool3d", "mean", "interpolate", "upsample", "upsample_nearest1d", "upsample_nearest2d",
+            "upsample_nearest3d", "upsample_bilinear2d"}  # fmt: skip
 # Computed in floats and quantized again; with the scale and zero point that PyTorch has for all of them.
 COMPUTED: dict[str, tuple[float, int] | None] = {
     "sigmoid": (1 / 256, 0), "tanh": (2 / 256, 128), "hardsigmoid": (1 / 256, 0), "hardswish": None,
