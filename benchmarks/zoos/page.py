@@ -18,11 +18,11 @@ example call; a checker of its own then runs the file and eager at sizes near th
 the contract allows. Rows are of the last run of each model, not all of the same code; limits are of the processor's
 time on a machine that had other work. Whole lists were run, of an earlier code, of `torchvision`, `segmentation`,
 `yolo`, `diffusers`, `eeg`, `monai`, `forecasting`, `geometric`, `kornia`, `open_clip` and `tabular`; of `timm` the
-transformers and mixed networks, of `spandrel` 21 models, of `lucid` 11; of `audio` and `operators` only four that were
-not right before. Run again since then were most of those of `diffusers`, `monai`, `yolo`, `spandrel` and `eeg` that had
+transformers and mixed networks, of `spandrel` 21 models, of `lucid` 11; lately all of `operators`, and 39 of `audio`.
+Run again since then were most of those of `diffusers`, `monai`, `yolo`, `spandrel` and `eeg` that had
 lost a size or were not right, and one of `timm`; for the first time 32 of `kornia`, four of `diffusers`, three of `eeg`
-and one of `spandrel`. Models that the lists of `timm`, `torchvision`, `geometric`, `lucid`, `monai`, `spandrel` and
-`diffusers` gained since then are in no row yet.
+and one of `spandrel`. Models that the lists of `timm`, `torchvision`, `geometric`, `lucid`, `monai`, `spandrel`,
+`diffusers`, `audio`, `kornia`, `eeg` and `forecasting` gained since then are in no row yet.
 
 | column | what it is |
 | --- | --- |

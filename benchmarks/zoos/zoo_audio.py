@@ -58,11 +58,9 @@ ON_WAVES = {
     "resample 44 to 16": lambda x: F.resample(x, 44100, 16000), "mu_law": lambda x: F.mu_law_encoding(x, 64),
     "phase_vocoder": lambda x: F.phase_vocoder(torch.stft(x, 256, window=torch.hann_window(256), return_complex=True), 1.3,
                                                torch.linspace(0, 3.14 * 64, 129)[:, None]),
-    "TimeMasking": lambda x: F.mask_along_axis(x[:, None, :400].reshape(-1, 1, 20, 20), 5, 0.0, 3) if False else x * 1,
     "kaldi mfcc": lambda x: torchaudio.compliance.kaldi.mfcc(x[:1] * 100, dither=0.0),
     "kaldi spectrogram": lambda x: torchaudio.compliance.kaldi.spectrogram(x[:1], dither=0.0),
 }  # fmt: skip
-del ON_WAVES["TimeMasking"]
 TRANSFORMS |= {
     "Deemphasis": lambda: transforms.Deemphasis(),
     "MelScale": lambda: torch.nn.Sequential(transforms.Spectrogram(256), transforms.MelScale(16, 16000, n_stft=129)),

@@ -123,8 +123,6 @@ MODELS |= {
     "graph LayerNorm": aggregated(lambda: nn.LayerNorm(6)),
     "GraphSizeNorm": aggregated(lambda: nn.GraphSizeNorm()),
     "MeanSubtractionNorm": aggregated(lambda: nn.MeanSubtractionNorm()),
-    "DiffGroupNorm": aggregated(lambda: Pooled(lambda x, b: nn.DiffGroupNorm(6, 2).eval()(x))),
-    "MessageNorm": aggregated(lambda: Pooled(lambda x, b: nn.MessageNorm()(x, x.relu()))),
     "PNA": graph(lambda: nn.PNA(6, 8, 2, 3, aggregators=["mean", "max"], scalers=["identity"], deg=torch.tensor([0, 2, 3, 3]))),
     "GraphUNet": graph(lambda: nn.GraphUNet(6, 8, 3, 2)),
     "DenseSAGEConv": lambda: (nn.DenseSAGEConv(6, 8), (torch.randn(2, NODES, 6), torch.rand(2, NODES, NODES))),

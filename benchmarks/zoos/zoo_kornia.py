@@ -98,7 +98,6 @@ ON_IMAGES = {
     "unsharp and quantile": lambda x: x.clamp(*x.flatten().quantile(torch.tensor([0.1, 0.9]))),
     "joint_bilateral": lambda x: F.joint_bilateral_blur(x, x.flip(-1), (3, 3), 0.1, (1.5, 1.5)),
     "in_range": lambda x: F.in_range(x, (0.2, 0.2, 0.2), (0.8, 0.8, 0.8), return_mask=True),
-    "otsu": lambda x: F.otsu_threshold(x) if hasattr(F, "otsu_threshold") else x,
     "lab and back": lambda x: kornia.color.lab_to_rgb(kornia.color.rgb_to_lab(x)),
     "luv and back": lambda x: kornia.color.luv_to_rgb(kornia.color.rgb_to_luv(x)),
     "raw": lambda x: kornia.color.rgb_to_raw(x, kornia.color.CFA.BG),

@@ -442,7 +442,12 @@ Val Emission::transpose(Val v, std::vector<std::int64_t> perm) {
   bool identity = true;
   for (std::size_t k = 0; k < perm.size(); ++k)
     identity = identity && perm[k] == static_cast<std::int64_t>(k);
-  return identity ? v : op("Transpose", {v}, {attr("perm", std::move(perm))});
+  if (identity) return v;
+  const Dtype d = dtype_of(v);
+  // Runtimes move numbers of 8 bits only where they are whole ones; float32 holds them all.
+  const bool eight = is_float(d) && dtype_size(d) == 1;
+  const Val given = eight ? cast(v, Dtype::kFloat32) : v;
+  return cast(op("Transpose", {given}, {attr("perm", std::move(perm))}), d);
 }
 
 Val Emission::unsqueeze(Val v, std::vector<std::int64_t> axes) {

@@ -72,6 +72,13 @@ def test_quantized_weights_of_torchao_stay_small(tmp_path, kind):
     assert kinds == {onnx.TensorProto.INT8}
 
 
+def test_float8_weights_of_torchao_are_turned_as_floats(tmp_path):
+    quantization = pytest.importorskip("torchao.quantization")
+    model = Layers().eval()
+    quantization.quantize_(model, quantization.Float8WeightOnlyConfig())
+    exported(model, tmp_path / "m.onnx", torch.randn(4, 64), torch.randn(7, 64))
+
+
 def test_flex_attention_is_what_it_computes(tmp_path):
     class Relative(torch.nn.Module):
         def forward(self, q):

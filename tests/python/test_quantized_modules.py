@@ -87,7 +87,7 @@ def test_computes_what_the_kernels_compute(tmp_path, name):
 
 def test_what_has_no_form_is_refused_by_name(tmp_path):
     model = quantization.quantize_dynamic(nn.Sequential(nn.LSTM(4, 4)).eval(), {nn.LSTM})
-    with pytest.raises(fairlead.Unsupported, match="quantized LSTM of torch.ao"):
+    with pytest.raises(fairlead.Unsupported, match=r"quantized LSTM of torch\.ao"):
         fairlead.export(model, (torch.randn(3, 2, 4),), tmp_path / "model.onnx")
     with pytest.raises(fairlead.Unsupported, match=r"still observes .*disable_observer"):
         fairlead.export(trained(True), (torch.randn(3, 8),), tmp_path / "model.onnx")

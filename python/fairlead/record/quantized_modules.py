@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,8 @@ from fairlead._core import Unsupported
 PACKED = ("torch.ao.nn.quantized.", "torch.ao.nn.intrinsic.quantized.", "torch.nn.quantized.")
 # Modules of torch.ao that compute by operators of the tables below, by the name of their class.
 MODULES = {
-    "Linear", "LinearPackedParams", "LinearReLU", "Conv1d", "Conv2d", "Conv3d", "ConvReLU1d", "ConvReLU2d", "ConvReLU3d",
+    "Linear", "LinearPackedParams", "LinearReLU", "Conv1d", "Conv2d", "Conv3d", "ConvReLU1d", "ConvReLU2d",
+    "ConvReLU3d",
     "Quantize", "DeQuantize", "QFunctional", "FXFloatFunctional", "ReLU6", "Hardswish", "LeakyReLU", "Sigmoid",
     "BatchNorm2d", "BatchNorm3d", "BNReLU2d", "BNReLU3d",
 }  # fmt: skip
@@ -104,13 +106,11 @@ class Quantized(TorchFunctionMode):
         return tensor
 
     def clipped(self, numbers: Any, scale: float, zero: int, dtype: torch.dtype, relu: bool = False) -> Any:
-        """Rounded numbers, the zero point not yet added."""
         least, most = RANGES[dtype]
-        numbers = (numbers + zero).clamp(max(least, zero) if relu else least, most)
-        return self.remember(numbers, scale, zero, dtype)
+        return self.remember(numbers.clamp(max(least, zero) if relu else least, most), scale, zero, dtype)
 
     def quantized(self, value: Any, scale: float, zero: int, dtype: torch.dtype, relu: bool = False) -> Any:
-        return self.clipped((value * inverse(scale)).round(), scale, zero, dtype, relu)
+        return self.clipped((value * inverse(scale)).round() + float(zero), scale, zero, dtype, relu)
 
     def unpacked(self, packed: Any, unpack: Callable[[Any], tuple[Any, Any]]) -> tuple[Any, Any, Any]:
         """Weights as whole numbers, their scales (by row), the bias: the same tensors in every run."""
@@ -144,14 +144,14 @@ def inverse(scale: float) -> float:
 
 # Operators that move numbers, or choose among them.
 KEEPS = {
-    "view", "reshape", "flatten", "unflatten", "permute", "transpose", "t", "unsqueeze", "squeeze", "contiguous", "clone",
-    "detach", "getitem", "select", "narrow", "chunk", "split", "unbind", "expand", "repeat", "movedim", "max_pool1d",
-    "max_pool2d", "max_pool3d", "boolean_dispatch", "dropout", "pixel_shuffle", "channel_shuffle", "flip", "roll",
-    "max_pool1d_with_indices", "index_select", "amax", "identity",
+    "view", "reshape", "flatten", "unflatten", "permute", "transpose", "t", "unsqueeze", "squeeze", "contiguous",
+    "clone", "detach", "getitem", "select", "narrow", "chunk", "split", "unbind", "expand", "repeat", "movedim",
+    "max_pool1d", "max_pool2d", "max_pool3d", "boolean_dispatch", "dropout", "pixel_shuffle", "channel_shuffle",
+    "flip", "roll", "max_pool1d_with_indices", "index_select", "amax", "identity",
 }  # fmt: skip
-AVERAGES = {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
-            "mean", "interpolate", "upsample", "upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d",
-            "upsample_bilinear2d"}  # fmt: skip
+AVERAGES = {"adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "avg_pool1d", "avg_pool2d",
+            "avg_pool3d", "mean", "interpolate", "upsample", "upsample_nearest1d", "upsample_nearest2d",
+            "upsample_nearest3d", "upsample_bilinear2d"}  # fmt: skip
 # Computed in floats and quantized again; with the scale and zero point that PyTorch has for all of them.
 COMPUTED: dict[str, tuple[float, int] | None] = {
     "sigmoid": (1 / 256, 0), "tanh": (2 / 256, 128), "hardsigmoid": (1 / 256, 0), "hardswish": None,
@@ -223,7 +223,9 @@ def requantized(
             made = mode.factors[key] = ((both / to[0]).reshape(shape), offset)
     if made[1] is not None:
         total = total + made[1]
-    return mode.clipped((total * made[0]).round(), to[0], to[1], x.dtype, relu)
+    # The zero point is added before: which way a half goes follows the sum.
+    numbers = (total * made[0] + float(to[1])).round()
+    return mode.clipped(numbers, to[0], to[1], x.dtype, relu)
 
 
 def linear(mode: Quantized, x: Any, packed: Any, scale: Any, zero_point: Any, relu: bool = False) -> Any:
@@ -327,9 +329,9 @@ FORMS: dict[str, Callable[..., Any]] = {
     "relu6": lambda mode, x, *args, **kwargs: hardtanh(mode, x, 0.0, 6.0), "cat": joined,
     **{f"adaptive_avg_pool{n}d": pooled(n) for n in (1, 2, 3)},
     "quantized.linear": linear,
-    "quantized.linear_relu": lambda mode, *args: linear(mode, *args, relu=True),
+    "quantized.linear_relu": functools.partial(linear, relu=True),
     "quantized.linear_dynamic": dynamic, "quantized.linear_dynamic_fp16": half,
-    "quantized.linear_relu_dynamic": lambda mode, *args, **kwargs: dynamic(mode, *args, **kwargs, relu=True),
+    "quantized.linear_relu_dynamic": functools.partial(dynamic, relu=True),
     **{f"quantized.conv{n}d": convolution(n, False) for n in (1, 2, 3)},
     **{f"quantized.conv{n}d_relu": convolution(n, True) for n in (1, 2, 3)},
     "quantized.add": two(lambda x, y: x + y), "quantized.add_relu": two(lambda x, y: x + y, True),
