@@ -104,6 +104,7 @@ for name, fn in {
     "all of a list": lambda x, l: x * 2 if all((l - 2).tolist()) else x * 3,
     "parts of a list": lambda x, l: x * sum(l.tolist()[:2]) - max(l.tolist()[:-1] + [0]) + min(l.tolist()[::2]),
     "tensor of a list": lambda x, l: x + torch.tensor(l.tolist())[:, None],
+    "as_tensor of a list": lambda x, l: x + torch.as_tensor(l.tolist())[:, None],
     "tensor of a part of a list": lambda x, l: x + torch.tensor(l.tolist()[:2], dtype=torch.float64).sum(),
     "tensor of a sorted list": lambda x, l: x + torch.tensor(sorted(l.tolist()))[:, None],
     "tensor of a list of floats": lambda x, l: x + torch.tensor(x[0].double().tolist()),
