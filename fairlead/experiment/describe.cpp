@@ -159,10 +159,12 @@ class Describer {
         return refuses + one_size(e.symbol, fact.size) + ": " + words_of(e) +
                "; there are 6 programs in the file";
       case FactKind::kForgets:
+        if (!row.forgets) return "";
         return "recorded with plain integers: with sizes that remember, the model computes "
                "something else";
       case FactKind::kPlain:
-        return "recorded as in plain eager: told that it is traced, the model refuses the example";
+        return std::string("recorded as in plain eager: told that it is traced, the model ") +
+               (e.why == Why::kTraced ? "computes something else" : "refuses the example");
       default:
         return "";
     }

@@ -272,6 +272,13 @@ Task<void> Lab::all() {
         (void)ledger_.add(std::move(closed));
       }
       co_await begin_anew(row.plain, true);
+    } else if (example && trouble->at_example && !row.plain) {
+      // x * 2 if torch.compiler.is_compiling() else x * 3
+      Fact fact;
+      fact.kind = FactKind::kPlain;
+      fact.evidence.why = Why::kTraced;
+      learnt = ledger_.add(std::move(fact));
+      co_await begin_anew(true, false);
     } else {
       learnt = co_await learns_from(row, *trouble);
       if (!learnt && !example) {

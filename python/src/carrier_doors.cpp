@@ -15,6 +15,11 @@ vectorcallfunc plain_float_call = nullptr;
 vectorcallfunc plain_range_call = nullptr;
 binaryfunc plain_list_item = nullptr;
 binaryfunc plain_tuple_item = nullptr;
+using FastCall = PyObject* (*)(PyObject*, PyObject* const*, Py_ssize_t);
+objobjproc plain_list_contains = nullptr;
+PyMethodDef *count_of_lists = nullptr, *index_of_lists = nullptr;  // null: not watched
+PyCFunction plain_list_count = nullptr;
+FastCall plain_list_index = nullptr;
 ternaryfunc plain_cached_call = nullptr;
 PyTypeObject* cached_type = nullptr;  // of functools.lru_cache
 
@@ -61,7 +66,57 @@ PyObject* item(PyObject* self, PyObject* key) {
       }
     }
   }
-  return (*kPlain)(self, key);
+  PyObject* found = (*kPlain)(self, key);
+  if (found != nullptr && PyList_CheckExact(self) && PySlice_Check(key))
+    note_part(self, key, found);
+  return found;
+}
+
+int contains(PyObject* self, PyObject* value) {
+  const int known = list_contains(self, value);
+  return known >= 0 ? known : plain_list_contains(self, value);
+}
+
+PyObject* count(PyObject* self, PyObject* value) {
+  PyObject* known = list_count(self, value);
+  return known != nullptr ? known : plain_list_count(self, value);
+}
+
+PyObject* index_of(PyObject* self, PyObject* const* args, Py_ssize_t given) {
+  PyObject* known = given == 1 ? list_index(self, args[0]) : nullptr;
+  return known != nullptr ? known : plain_list_index(self, args, given);
+}
+
+// The table entry of a method of lists, where it is called as it has been so far.
+PyMethodDef* method_of_lists(const char* name, int kind) {
+  const nb::object found =
+      nb::steal(PyObject_GetAttrString(reinterpret_cast<PyObject*>(&PyList_Type), name));
+  if (!found.is_valid() || Py_TYPE(found.ptr()) != &PyMethodDescr_Type) {
+    PyErr_Clear();
+    return nullptr;
+  }
+  PyMethodDef* method = reinterpret_cast<PyMethodDescrObject*>(found.ptr())->d_method;
+  return method->ml_flags == kind ? method : nullptr;
+}
+
+void find_list_methods() {
+  plain_list_contains = PyList_Type.tp_as_sequence->sq_contains;
+  count_of_lists = method_of_lists("count", METH_O);
+  if (count_of_lists != nullptr) plain_list_count = count_of_lists->ml_meth;
+  index_of_lists = method_of_lists("index", METH_FASTCALL);
+  if (index_of_lists != nullptr) {
+    plain_list_index =
+        reinterpret_cast<FastCall>(reinterpret_cast<void (*)()>(index_of_lists->ml_meth));
+  }
+}
+
+void watch_list_methods(bool on) {
+  PyList_Type.tp_as_sequence->sq_contains = on ? contains : plain_list_contains;
+  if (count_of_lists != nullptr) count_of_lists->ml_meth = on ? count : plain_list_count;
+  if (index_of_lists != nullptr) {
+    index_of_lists->ml_meth = reinterpret_cast<PyCFunction>(
+        reinterpret_cast<void (*)()>(on ? index_of : plain_list_index));
+  }
 }
 
 void watch_items(bool on) {
@@ -406,6 +461,8 @@ Door doors[] = {
     {"builtins", "max", {"max", named<of_list<0>>(), kNamed, "The largest."}},
     {"builtins", "min", {"min", named<of_list<1>>(), kNamed, "The smallest."}},
     {"builtins", "sum", {"sum", named<of_list<2>>(), kNamed, "The sum."}},
+    {"builtins", "any", {"any", named<of_list<3>>(), kNamed, "Whether one of them is true."}},
+    {"builtins", "all", {"all", named<of_list<4>>(), kNamed, "Whether all of them are true."}},
     {"math", "isnan", {"isnan", math_isnan, METH_O, "Check if x is a NaN."}},
     {"math", "isinf", {"isinf", math_isinf, METH_O, "Check if x is an infinity."}},
     {"math", "isfinite", {"isfinite", math_isfinite, METH_O, "Check if x is a number."}},
@@ -462,6 +519,7 @@ void watch_doors(bool on) {
   if (plain_range_call != nullptr) PyRange_Type.tp_vectorcall = on ? range_call : plain_range_call;
   if (plain_cached_call != nullptr) cached_type->tp_call = on ? cached_call : plain_cached_call;
   watch_items(on);
+  watch_list_methods(on);
   watch_functions(on);
 }
 
@@ -471,6 +529,7 @@ void find_doors() {
   plain_range_call = PyRange_Type.tp_vectorcall;
   plain_list_item = PyList_Type.tp_as_mapping->mp_subscript;
   plain_tuple_item = PyTuple_Type.tp_as_mapping->mp_subscript;
+  find_list_methods();
   const nb::object cached = nb::module_::import_("functools").attr("_lru_cache_wrapper");
   if (PyType_Check(cached.ptr())) {  // in Python it would be a function
     cached_type = reinterpret_cast<PyTypeObject*>(cached.inc_ref().ptr());

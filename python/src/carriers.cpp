@@ -173,6 +173,8 @@ void init_carriers(nb::module_& m) {
       "watch_builtins", [](bool on) { watch_functions(on && sink != nullptr); }, nb::arg("on"),
       "Whether `len` and its like are watched while a run is recorded: not while a module is "
       "imported, which may keep them.");
+  m.def("read_from", &read_from, nb::arg("list"),
+        "The tensor that a list of numbers was read from, or None.");
   m.def("note_list", &note_list, nb::arg("list"), nb::arg("tensor"),
         "A list of numbers that was read from this tensor.");
   plain_int_new = PyLong_Type.tp_new;

@@ -39,6 +39,8 @@ void watch(CarrySink* sink);
 [[nodiscard]] CarryId carried_node(PyObject* object);  // kNoCarry for plain numbers
 // A list of numbers that was read from this tensor, and what of such lists a run keeps.
 void note_list(nb::handle list, nb::handle tensor);
+// The tensor that a list of numbers was read from; None: not known.
+[[nodiscard]] nb::object read_from(nb::handle list);
 void keep_used_numbers(Run& run);
 // The answer of a tensor, as a question of the run whether it is not 0.
 void ask_flag(const Carry& node);

@@ -58,6 +58,10 @@ PyObject* without_memory(PyObject* object);  // a new reference
 void forget_lists();
 PyObject* list_answer(PyObject* list, const char* method);
 PyObject* list_length(PyObject* list);
+int list_contains(PyObject* list, PyObject* value);  // -1
+PyObject* list_count(PyObject* list, PyObject* value);
+PyObject* list_index(PyObject* list, PyObject* value);
+void note_part(PyObject* list, PyObject* key, PyObject* part);
 PyObject* list_item(PyObject* list, PyObject* key);
 PyObject* list_sorted(PyObject* list, bool downwards);
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import itertools
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from fairlead._core import SizeInt
+from fairlead._core import SizeInt, read_from
 from fairlead.record.transforms import TRANSFORMS
 
 SELECT = torch.ops.aten.select.int
@@ -235,6 +236,21 @@ def tensor_split(session: Any, input: torch.Tensor, *args: Any, **kwargs: Any) -
     return tuple(session.execute(SLICE, input, dim, a, b, 1) for a, b in itertools.pairwise(ends))
 
 
+def tensor_by(plain: Any) -> Callable[..., torch.Tensor]:
+    """Of a list that was read from a tensor: that tensor, whatever its size."""
+
+    def make(session: Any, data: Any, *more: Any, **options: Any) -> torch.Tensor:
+        source = read_from(data) if type(data) is list and not more and set(options) <= {"dtype"} else None
+        if source is None or source.dim() != 1:
+            made: torch.Tensor = plain(data, *more, **options)
+            return made
+        dtype = torch.get_default_dtype() if source.is_floating_point() else torch.int64
+        copied: torch.Tensor = source.to(options.get("dtype") or dtype, copy=True)
+        return copied
+
+    return make
+
+
 MOST_SEQUENCES = 8  # whose lengths are compared one by one
 
 
@@ -279,6 +295,8 @@ CANONICAL = {
     torch.Tensor.__setitem__: setitem,
     torch._C._nn.pad: pad,
     torch._C._nn.pad_sequence: pad_sequence,
+    torch.tensor: tensor_by(torch.tensor),
+    torch.as_tensor: tensor_by(torch.as_tensor),
     torch.Tensor.tensor_split: tensor_split,
     torch.tensor_split: tensor_split,
     torch.Tensor.narrow: narrow,

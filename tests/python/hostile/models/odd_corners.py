@@ -600,6 +600,7 @@ table("corners: spectra", 65, {
 table("corners: parts", 100, {
     "tensor_split with a rest": lambda x: torch.stack([c.mean(1) for c in x.tensor_split(4, 1)], 1), "tensor_split of rows": lambda x: torch.cat([c * k for k, c in enumerate(torch.tensor_split(x, 2, dim=0))]),
     "tensor_split in place": lambda x: (y := x.clone(), [c.mul_(k) for k, c in enumerate(y.tensor_split(3, -1))])[0], "arange by fractions": lambda x: torch.arange(0, x.shape[1], 0.7) * x.mean(), "arange from a half": lambda x: torch.arange(0.5, x.shape[1]) * x.mean(),
+    "other numbers where it is compiled": lambda x: x * 2 if torch.compiler.is_compiling() else x * 3, "other numbers where it is exported": lambda x: x * 2 if torch.compiler.is_exporting() else x * 3,
     "few columns, as many rows": lambda x: x.amax(1) if x.shape[1] > 5 else x.sum(1),
 }, X)
 
