@@ -157,12 +157,12 @@ class Folder {
           folds.pop_back();
           break;
         }
-        std::set<std::string> done;
+        std::set<Number> done;  // by their last nodes, which every module has
         for (const Instance& call : folds.back().calls) {
           for (const Number n : call.nodes) taken_[n] = true;
-          done.insert(call.path);
+          done.insert(call.nodes.begin(), call.nodes.end());
         }
-        std::erase_if(modules, [&](const Module& m) { return done.contains(m.path); });
+        std::erase_if(modules, [&](const Module& m) { return done.contains(m.nodes.back()); });
       }
     }
     return write(folds);
@@ -184,15 +184,62 @@ class Folder {
     Groups found;
     for (auto& [path, numbers] : by_path) {
       const std::string pattern = pattern_of(path);
-      if (path.empty() || pattern == path) continue;
+      if (path.empty()) continue;
       const auto depth = static_cast<std::size_t>(std::count(path.begin(), path.end(), '.'));
-      found[{depth, pattern}].push_back({path, std::move(numbers)});
+      auto& modules = found[{depth, pattern}];
+      std::vector<std::vector<Number>> calls = calls_of(path, numbers);
+      if (calls.empty() && pattern != path) calls.push_back(std::move(numbers));
+      for (auto& call : calls) modules.push_back({path, std::move(call)});
     }
     for (auto& [key, modules] : found) {  // in the order of execution
       std::sort(modules.begin(), modules.end(),
                 [](const Module& a, const Module& b) { return a.nodes.front() < b.nodes.front(); });
     }
     return found;
+  }
+
+  // Whether these nodes of a module are of it, and not all of one module within it.
+  [[nodiscard]] bool is_whole(std::string_view path, const std::vector<Number>& numbers,
+                              std::size_t begin) const {
+    std::optional<std::string_view> within;
+    for (std::size_t k = begin; k < numbers.size(); ++k) {
+      const std::string_view module = nodes_[numbers[k]].module;
+      if (module.size() == path.size()) return true;
+      const std::string_view rest = module.substr(path.size() + 1);
+      const std::string_view child = rest.substr(0, rest.find('.'));
+      if (within && *within != child) return true;
+      within = child;
+    }
+    return false;
+  }
+
+  // The nodes of a module that is called several times, call by call: the same operators of the same
+  // modules again and again up to the last; what comes before them is a call too, which may have
+  // more (sizes that the first one computes for all). Empty where it is called once.
+  [[nodiscard]] std::vector<std::vector<Number>> calls_of(
+      std::string_view path, const std::vector<Number>& numbers) const {
+    const std::size_t count = numbers.size();
+    const auto alike = [&](std::size_t a, std::size_t b) {
+      const Node &x = nodes_[numbers[a]], &y = nodes_[numbers[b]];
+      return x.op == y.op && x.module == y.module;
+    };
+    for (std::size_t length = kFewestNodes; 2 * length <= count; ++length) {
+      std::size_t same = 0;  // nodes, from the last, that are as those one call later
+      while (same + length < count && alike(count - 1 - same, count - 1 - same - length)) ++same;
+      const std::size_t repeats = same / length;
+      if (repeats == 0) continue;
+      if (!is_whole(path, numbers, count - length)) return {};
+      std::vector<std::vector<Number>> found;
+      std::size_t end = count;
+      for (std::size_t k = 0; k <= repeats; ++k, end -= length) {
+        const auto last = numbers.begin() + static_cast<std::ptrdiff_t>(end);
+        found.emplace_back(last - static_cast<std::ptrdiff_t>(length), last);
+      }
+      if (end > 0)
+        found.emplace_back(numbers.begin(), numbers.begin() + static_cast<std::ptrdiff_t>(end));
+      return found;
+    }
+    return {};
   }
 
   [[nodiscard]] bool is_free(const Module& module) const {
@@ -555,6 +602,8 @@ class Folder {
     node.op = function.name;
     node.domain = function.domain;
     node.name = scope(call.path);
+    const int again = ++scopes_[node.name];
+    if (again > 1) node.name += "_" + std::to_string(again);
     node.module = call.path;
     for (const TensorId id : given) node.inputs.push_back(call.external.at(id));
     for (const Result& each : made) {
@@ -613,6 +662,7 @@ class Folder {
   std::unordered_map<TensorId, std::size_t> initializers_;
   std::unordered_set<TensorId> outputs_;
   std::map<std::string, int> names_;
+  std::map<std::string, int> scopes_;  // of calls
 };
 
 }  // namespace

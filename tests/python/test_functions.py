@@ -91,6 +91,35 @@ def test_what_does_not_repeat_says_so(tmp_path):
     assert "none: no two modules of a list compute the same of their inputs" in str(result.contract)
 
 
+class Shared(torch.nn.Module):
+    """One module that is called several times, as ALBERT does, within one that is called once."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Module()
+        self.inner.block = torch.nn.Sequential(torch.nn.Linear(8, 6), torch.nn.Tanh(), torch.nn.Linear(6, 8))
+        self.inner.forward = self.go
+
+    def go(self, x):
+        for _ in range(4):
+            x = self.inner.block(x)
+        return x
+
+    def forward(self, x):
+        return self.inner(x).relu()
+
+
+def test_a_module_that_is_called_again_and_again_is_one_function(tmp_path):
+    model = Shared().eval()
+    result = fairlead.export(model, (torch.randn(2, 8),), tmp_path / "m.onnx", functions=True)
+    assert [(f.name, f.modules, f.calls) for f in result.contract.functions] == [("Sequential", "inner.block", 4)]
+    names = [node.name for node in onnx.load(result.path).graph.node]
+    assert len(set(names)) == len(names)
+    x = torch.randn(5, 8)
+    got = onnxruntime.InferenceSession(result.path).run(None, {"x": x.numpy()})[0]
+    np.testing.assert_allclose(got, model(x).detach().numpy(), atol=1e-6)
+
+
 class Twice(torch.nn.Module):
     """Layers of two kinds in turn, and of different widths."""
 

@@ -133,8 +133,14 @@ def export_checkpoint(
     if dtype is not None and dtype not in WEIGHT_DTYPES:
         raise InvalidInput(f"[export] Expected dtype as one of {', '.join(WEIGHT_DTYPES)}, got '{dtype}'.")
     layouts.check(layout, dtype or "float32")
-    asked = {"weights": weights, "target": target, "quantize": quantize, "functions": functions or None, "cache": cache}
-    check_formats(formats, asked)
+    of_onnx = {
+        "weights": weights,
+        "target": target,
+        "quantize": quantize,
+        "functions": functions or None,
+        "cache": cache,
+    }
+    check_formats(formats, of_onnx)
     if weights is not None:
         check_kept(weights, quantize, dtype or "float32")
         target = target or OnnxRuntime()
