@@ -399,7 +399,7 @@ def test_autocast_within_forward_is_judged_by_its_dtype(tmp_path):
     assert result.contract.outputs[0]["dtype"] == "float32"
 
 
-# ---- control flow and packed modules -------------------------------------------------------------------
+# ---- control flow -------------------------------------------------------------------
 
 
 def test_a_choice_between_functions_is_traced_and_both_sides_are_checked(tmp_path):
@@ -411,13 +411,6 @@ def test_a_choice_between_functions_is_traced_and_both_sides_are_checked(tmp_pat
     for x in (torch.rand(2, 5), -torch.rand(2, 5)):
         expected = x.tanh() if x.sum() > 0 else x * 3
         np.testing.assert_allclose(run(tmp_path / "model.onnx", x)[0], expected, atol=1e-6)
-
-
-def test_a_quantized_module_says_what_it_is(tmp_path):
-    with pytest.warns(DeprecationWarning, match="torch.ao.quantization is deprecated"):
-        model = torch.ao.quantization.quantize_dynamic(torch.nn.Sequential(torch.nn.Linear(4, 4)), {torch.nn.Linear})
-    text = refusal(fairlead.Unsupported, model, (torch.randn(3, 4),), tmp_path)
-    assert "got 0, a quantized Linear of torch.ao: its weights are packed" in text
 
 
 # ---- numbers that forgot the values they come from ----------------------------------------------------
