@@ -239,6 +239,9 @@ Task<void> Lab::all() {
     Row& row = *rows_.at(static_cast<std::size_t>(trouble->program));
     const bool example = row.id == 0;
     bool learnt = false;
+    Fact forgets;
+    forgets.kind = FactKind::kForgets;
+    forgets.evidence.why = Why::kForgets;
     if (example && trouble->code == ErrorCode::kInvalidInput) {
       // One that only works where it finds a mask to be all ones, and leaves it out, does not while
       // it is told that it is traced.
@@ -258,11 +261,8 @@ Task<void> Lab::all() {
       learnt = true;
     } else if (example && trouble->at_example && drop_by_values(trouble->evidence)) {
       learnt = true;  // which of the programs is to run is not known
-    } else if (example && trouble->at_example && !row.forgets) {
-      Fact fact;
-      fact.kind = FactKind::kForgets;
-      fact.evidence.why = Why::kForgets;
-      learnt = ledger_.add(std::move(fact));
+    } else if (example && trouble->at_example && !row.forgets && ledger_.narrows(forgets)) {
+      learnt = ledger_.add(forgets);
       add_empty();
       for (Row* other : held()) {
         Fact closed;

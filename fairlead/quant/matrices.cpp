@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <optional>
 #include <unordered_set>
 #include <utility>
@@ -17,16 +16,6 @@ namespace fairlead::quant {
 namespace {
 
 using onnx::TensorId;
-
-void for_each_node(onnx::Graph& graph, const std::function<void(onnx::Node&)>& visit) {
-  for (onnx::Node& node : graph.nodes) {
-    visit(node);
-    for (onnx::Attribute& a : node.attributes) {
-      auto* inner = std::get_if<std::shared_ptr<onnx::Graph>>(&a.value);
-      if (inner != nullptr && *inner) for_each_node(**inner, visit);
-    }
-  }
-}
 
 bool is_plain(const onnx::Node& node, std::string_view op) {
   return node.domain.empty() && node.op == op;
@@ -41,6 +30,16 @@ std::int64_t int_attribute(const onnx::Node& node, std::string_view name, std::i
 }
 
 }  // namespace
+
+void for_each_node(onnx::Graph& graph, const std::function<void(onnx::Node&)>& visit) {
+  for (onnx::Node& node : graph.nodes) {
+    visit(node);
+    for (onnx::Attribute& a : node.attributes) {
+      auto* inner = std::get_if<std::shared_ptr<onnx::Graph>>(&a.value);
+      if (inner != nullptr && *inner) for_each_node(**inner, visit);
+    }
+  }
+}
 
 Matrices::Matrices(onnx::Model& model) : model_(model) { find(); }
 
@@ -193,8 +192,8 @@ void Matrices::finish() {
 
 void refuse_quantized(onnx::Model& model) {
   for_each_node(model.graph, [](const onnx::Node& node) {
-    if (node.op == "DequantizeLinear" || node.op == "MatMulNBits" || node.op == "MatMulInteger" ||
-        node.op == "QLinearMatMul") {
+    if (node.op == "DequantizeLinear" || node.op == "MatMulNBits" || node.op == "QMoE" ||
+        node.op == "MatMulInteger" || node.op == "QLinearMatMul") {
       throw Error(ErrorCode::kInvalidInput,
                   "[quantize] Expected a model of floats, got one that is quantised already (" +
                       node.op + " in " + (node.module.empty() ? "the model" : node.module) +

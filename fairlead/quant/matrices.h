@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -107,6 +108,12 @@ class Matrices {
   std::vector<onnx::Initializer> added_;
   std::vector<onnx::Node> before_;  // what makes tensors of constants
 };
+
+// Those of bodies too.
+void for_each_node(onnx::Graph& graph, const std::function<void(onnx::Node&)>& visit);
+
+// Why weights stay as they are, seen from what they would become; nothing where they do not.
+[[nodiscard]] std::string reason(const Packed& packed);
 
 // Throws Error(kInvalidInput) for a model that is quantised already.
 void refuse_quantized(onnx::Model& model);

@@ -3,8 +3,10 @@
 
 #include <cmath>
 #include <string>
+#include <unordered_set>
 
 #include "fairlead/base/error.h"
+#include "fairlead/quant/experts.h"
 #include "fairlead/quant/matrices.h"
 
 namespace fairlead::quant {
@@ -28,14 +30,13 @@ std::string reason(const Weight& weight, const Matrix& matrix, const Options& op
   return "";
 }
 
-// The same, seen from what it would become.
+}  // namespace
+
 std::string reason(const Packed& packed) {
   if (!std::isfinite(packed.squared_size)) return "it has weights that are not finite";
   if (!std::isfinite(packed.squared_error)) return "its weights are too large";
   return "";
 }
-
-}  // namespace
 
 Report quantize(onnx::Model& model, const Options& options) {
   check_format(options.format);
@@ -45,8 +46,9 @@ Report quantize(onnx::Model& model, const Options& options) {
                     std::to_string(model.opset) + ".");
   }
   refuse_quantized(model);
-  Matrices matrices(model);
   Report report;
+  const std::unordered_set<onnx::TensorId> told = quantize_experts(model, options, report);
+  Matrices matrices(model);
   for (auto& [tensor, weight] : matrices.weights()) {
     if (weight.products.empty() && weight.lookups.empty())
       continue;  // nothing that could be packed
@@ -70,6 +72,14 @@ Report quantize(onnx::Model& model, const Options& options) {
       matrices.pack_in_standard_operators(tensor, weight, packed, options.format);
     }
   }
+  // Convolutions, and experts that a loop takes one by one.
+  for (const onnx::Initializer& each : model.graph.initializers) {
+    if (each.data.dtype == Dtype::kFloat32 && each.data.dims.size() > 2 &&
+        !told.contains(each.tensor)) {
+      report.kept.emplace_back(matrices.name(each.tensor),
+                               "it is not the matrix of a linear layer");
+    }
+  }
   if (report.layers.empty()) {
     throw Error(ErrorCode::kInvalidInput,
                 "[quantize] Expected a model with linear layers of float32 weights, got none" +
@@ -78,7 +88,7 @@ Report quantize(onnx::Model& model, const Options& options) {
                                                report.kept.front().second + ".") +
                     " Export it without quantize.");
   }
-  report.bytes_after = matrices.bytes_added();
+  report.bytes_after += matrices.bytes_added();
   matrices.finish();
   return report;
 }

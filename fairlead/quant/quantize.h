@@ -1,7 +1,7 @@
 // Weights of an ONNX model in blocks of small integers.
 //
 // MatMul by a constant becomes MatMulNBits; a Gather of rows of a constant (an embedding)
-// GatherBlockQuantized; a matrix that both read is stored once. Without operators of ONNX Runtime,
+// GatherBlockQuantized; a matrix that both read is stored once; MoE becomes QMoE. Without operators of ONNX Runtime,
 // DequantizeLinear before the MatMul, which it turns into the same kernel.
 #pragma once
 
@@ -22,6 +22,7 @@ struct Options {
   bool int8_activations =
       false;  // MatMulNBits rounds what it multiplies to 8 bits: fast, not exact
   unsigned threads = 1;
+  int runtime_version = 0;  // 31: what ONNX Runtime 1.31 has; 0: what the newest has
 };
 
 struct Layer {

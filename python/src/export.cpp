@@ -363,7 +363,7 @@ std::vector<std::string> fusions_refused_at(const ModelHandle& h,
 
 // Fields of fairlead.quantize.Quantized.
 nb::dict quantize(ModelHandle& h, int bits, int block, bool symmetric, bool search, bool head,
-                  bool contrib, bool int8_activations, unsigned threads) {
+                  bool contrib, bool int8_activations, unsigned threads, int runtime_version) {
   quant::Report report;
   {
     nb::gil_scoped_release release;
@@ -373,6 +373,7 @@ nb::dict quantize(ModelHandle& h, int bits, int block, bool symmetric, bool sear
     options.contrib = contrib;
     options.int8_activations = int8_activations;
     options.threads = threads;
+    options.runtime_version = runtime_version;
     report = quant::quantize(h.model, options);
   }
   nb::dict layers, kept, result;
@@ -563,7 +564,7 @@ void init_export(nb::module_& m) {
           },
           "What fused operators ask of sizes: (kind, words).")
       .def("quantize", &quantize, "bits"_a, "block"_a, "symmetric"_a, "search"_a, "head"_a,
-           "contrib"_a, "int8_activations"_a, "threads"_a,
+           "contrib"_a, "int8_activations"_a, "threads"_a, "runtime_version"_a,
            "Stores the weights of linear layers in blocks of integers; says what that loses.")
       .def(
           "share_cache",

@@ -32,9 +32,9 @@ def test_integers_of_the_example_may_not():
 
 
 def test_at_a_tie_eager_itself_jumps():
-    contract = contract_of(lambda x: x.topk(3, 1).indices, floats(3, 8))
+    contract = contract_of(lambda x: x.kthvalue(3, 1).indices, floats(3, 8))
     (note,) = [note for note in contract.notes if "moved by a step of rounding" in note]
-    assert note.startswith("output differs by 6 at the example's sizes with other values (zeros); eager itself by ")
+    assert note.startswith("output differs by 4 at the example's sizes with other values (zeros); eager itself by ")
 
 
 class Sorted(torch.nn.Module):
@@ -114,10 +114,10 @@ def test_a_branch_on_values_in_code_of_ones_own_is_an_error(package):
 
 def test_what_was_excused_is_a_fact_with_its_figures(tmp_path, monkeypatch):
     monkeypatch.setenv("FAIRLEAD_TRANSCRIPT", str(tmp_path))
-    contract_of(lambda x: x.topk(3, 1).indices, floats(3, 8))
+    contract_of(lambda x: x.kthvalue(3, 1).indices, floats(3, 8))
     (path,) = tmp_path.glob("*.json")
     text = path.read_text()
     assert fairlead._core.replay(text) == ""
     (line,) = [line for line in text.splitlines() if '"why":"jumps"' in line]
     assert '"kind":"unproven"' in line
-    assert '"differs":6' in line
+    assert '"differs":4' in line

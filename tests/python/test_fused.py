@@ -355,6 +355,24 @@ def test_experts_of_another_form_are_said(tmp_path):
     assert "MoE refused: its rows and experts are put together in another way" in str(result.contract)
 
 
+def test_a_token_that_is_alone_and_masked_stops_the_file(tmp_path):
+    """GroupQueryAttention gives NaN for it, and zeros for others that see nothing."""
+    model, inputs = made(llama)
+    result = fairlead.export(model, inputs(2, 7), tmp_path / "m.onnx", target=fairlead.OnnxRuntime())
+    assert result.operators["GroupQueryAttention"] == 2
+    session = onnxruntime.InferenceSession(result.path)
+
+    def call(rows, length, value):
+        given = {"input_ids": ids(rows, length), "attention_mask": torch.full((rows, length), value)}
+        got = session.run(None, {name: each.numpy() for name, each in given.items()})[0]
+        torch.testing.assert_close(torch.from_numpy(got), model(**given).logits, atol=1e-4, rtol=1e-4)
+
+    call(2, 1, 1)
+    call(2, 2, 0)
+    with pytest.raises(Exception, match="a token that is alone is not masked"):
+        call(2, 1, 0)
+
+
 def test_zero_fused_is_said(tmp_path):
     result = fairlead.export(
         torch.nn.Linear(4, 2).eval(), (torch.ones(3, 4),), tmp_path / "m.onnx", target=fairlead.OnnxRuntime()

@@ -47,6 +47,16 @@ Val with_same_angles(Lowering& b, Val last, std::size_t i, Expr past) {
   return b.unless(last, b.cast(wrong, Dtype::kInt64), kRotationWords);
 }
 
+// The kernel gives NaN for a query that is alone and sees nothing, and zeros for others: then the
+// file stops.
+Val with_a_key_to_see(Lowering& b, Val last, Val bias, Expr total) {
+  const Val least = b.op("ReduceMin", {bias}, {attr("keepdims", 0)});
+  const Val alone = b.op("Less", {b.dim(total), b.ints({2})}, {}, Dtype::kBool);
+  const Val wrong =
+      b.op("And", {b.op("IsInf", {least}, {attr("detect_positive", 0)}, Dtype::kBool), alone});
+  return b.unless(last, b.cast(wrong, Dtype::kInt64), "a token that is alone is not masked");
+}
+
 // onnxruntime::group_query_attention(Tensor query, Tensor? key, Tensor? value, Tensor? past_key,
 //   Tensor? past_value, Tensor? cos, Tensor? sin, Tensor? mask, int heads, int kv_heads, int size,
 //   float scale, bool query_swapped, bool key_swapped, bool value_swapped, Tensor? angles,
@@ -56,7 +66,7 @@ Val with_same_angles(Lowering& b, Val last, std::size_t i, Expr past) {
 // It rotates by cos and sin, or by `angles` [batch, sequence, size / 2], or not; with `same_angles`
 // these have to be the same in all rows where there is no past.
 //
-// The kernel gives zeros for a query whose keys all have -inf, as PyTorch does. Every row is as
+// The kernel gives zeros for a query whose keys all have -inf, as PyTorch does, but for one. Every row is as
 // long as the cache with its new tokens: what is padding says the mask.
 void lower_group_query_attention(Lowering& b) {
   const Shape& out = b.out_shape(0);
@@ -65,6 +75,9 @@ void lower_group_query_attention(Lowering& b) {
   const Expr total = b.pool().add(queries, past);
   Val last = b.dim(b.pool().sub(total, b.expr(1)));
   if (b.flag(16)) last = with_same_angles(b, last, 15, past);
+  const Val bias = bias_of(b, 7, queries, -std::numeric_limits<double>::infinity());
+  if (bias.present() && (!is_const(total) || is_const(total, 1)))
+    last = with_a_key_to_see(b, last, bias, total);
   const Val lengths = b.expand(b.cast(last, Dtype::kInt32), {b.expr(1)}, {batch});
   Inputs inputs = {joined(b, 0, b.flag(12)),
                    joined(b, 1, b.flag(13)),
@@ -76,7 +89,7 @@ void lower_group_query_attention(Lowering& b) {
                    {},
                    {},
                    {},
-                   bias_of(b, 7, queries, -std::numeric_limits<double>::infinity())};
+                   bias};
   Attributes attributes = {attr("num_heads", b.constant_int(8)),
                            attr("kv_num_heads", b.constant_int(9)),
                            attr("scale", static_cast<float>(b.number(11)))};

@@ -147,9 +147,10 @@ class OnnxExport(Job):
         how = self.options.quantize
         assert how is not None
         model = self.lowered(self.program)
+        runtime = self.options.fused_for
         found = model.quantize(
-            how.bits, how.block, how.symmetric, how.search, how.head, self.options.fused_for is not None,
-            how.activations == "int8", os.cpu_count() or 1,
+            how.bits, how.block, how.symmetric, how.search, how.head, runtime is not None, how.activations == "int8",
+            os.cpu_count() or 1, runtime.number() if runtime is not None else 0,
         )  # fmt: skip
         words = f"int{how.bits} in blocks of {how.block}" + ("" if how.symmetric else " with zero points")
         words += ", activations in int8" if how.activations == "int8" else ""
