@@ -30,6 +30,11 @@ Task<std::optional<Trouble>> Lab::verify(Row& row, const Emitted& file) {
   CheckPlan plan(*row.probed, std::move(request));
   const std::optional<Judged> failing = co_await judge_.first_failing(plan, row.id, row.checks);
   if (!failing) {
+    const bool plain = std::ranges::find(file.fused, kPlainOrder) != file.fused.end();
+    if (plain && !order_settled_ && judge_.jumped()) {
+      co_await settle_order(*judge_.jumped());
+      co_return unfused(row);
+    }
     // A large model is called twice only where it changes itself.
     // What a further program changes, it may change for the example.
     const bool may = row.id == 0 || (row.checks.changes && is_tiny(row.built.operators));
@@ -40,14 +45,31 @@ Task<std::optional<Trouble>> Lab::verify(Row& row, const Emitted& file) {
   Trouble trouble = co_await trouble_of(row, *failing);
   bool fusions = !file.fused.empty();
   if (fusions) fusions = co_await leaves_out(failing->check, trouble, file.fused);
-  if (fusions) {
-    Trouble unfused;
-    unfused.program = row.id;
-    unfused.unfused = true;
-    co_return unfused;
-  }
+  if (fusions) co_return unfused(row);
   co_await blame(row, *failing, trouble);
   co_return trouble;
+}
+
+// Another file is made.
+Trouble Lab::unfused(const Row& row) {
+  Trouble trouble;
+  trouble.program = row.id;
+  trouble.unfused = true;
+  return trouble;
+}
+
+// Whether eager jumps because elements are equal: then the file has them in its order.
+Task<void> Lab::settle_order(Check check) {
+  order_settled_ = true;
+  std::vector<std::string> order(1, kPlainOrder);
+  bool settles = co_await is_right_without(std::move(check), std::move(order));
+  settles = settles && !judge_.jumped();
+  Fact fact;
+  fact.kind = FactKind::kUnfused;
+  fact.evidence.why = settles ? Why::kJumps : Why::kNone;
+  fact.evidence.key = kPlainOrder;
+  (void)ledger_.add(std::move(fact));
+  if (settles) unfused_.emplace_back(kPlainOrder, "");
 }
 
 // The file without these fusions, beside those that are known to be wrong.

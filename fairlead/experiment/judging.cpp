@@ -173,6 +173,7 @@ Task<bool> Judge::moves_too(Judged& judged, Look::What what, Why why) {
   const Looked looked = co_await look(what, judged.check, checked.output);
   const bool moves = what == Look::What::kTied ? moves_each(looked) : moves_as_far(checked, looked);
   if (!moves) co_return false;
+  if (why == Why::kJumps) jumped_ = judged.check;
   Evidence evidence = difference_of(checked, why);
   evidence.moves = looked.moved;
   add(judged, std::move(evidence));

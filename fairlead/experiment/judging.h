@@ -63,7 +63,12 @@ class Judge {
   Judge& operator=(const Judge&) = delete;
 
   // From now on, checks are of another file: what was said of the last one is not of this.
-  void begin_file() { ++file_; }
+  void begin_file() {
+    ++file_;
+    jumped_.reset();
+  }
+  // The last check of this file that was excused because eager itself jumps.
+  [[nodiscard]] const std::optional<Check>& jumped() const { return jumped_; }
   [[nodiscard]] std::int64_t file() const { return file_; }
 
   // Every check of a plan, until one fails.
@@ -96,6 +101,7 @@ class Judge {
   Asking& asking_;
   Ledger& ledger_;
   std::int64_t file_ = 0;
+  std::optional<Check> jumped_;
 };
 
 }  // namespace fairlead

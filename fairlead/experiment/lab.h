@@ -265,6 +265,8 @@ class Lab {
                                           std::vector<std::string> gone);
   Task<bool> leaves_out(Check check, Trouble trouble, std::vector<std::string> suspects);
   Task<Trouble> trouble_of(Row& row, Judged judged);
+  Task<void> settle_order(Check check);
+  [[nodiscard]] static Trouble unfused(const Row& row);
   Task<void> blame(Row& row, const Judged& judged, Trouble& trouble);
   Task<std::vector<std::size_t>> blamed(Row& row, Setting values, bool operators);
 
@@ -275,7 +277,8 @@ class Lab {
   std::map<std::string, std::int64_t> ran_beyond_;  // the user's largest size
   // Kinds of fusions that made the file differ, and at what.
   std::vector<std::pair<std::string, std::string>> unfused_;
-  int fixed_blindly_ = 0;  // dimensions that nothing showed to be to blame
+  bool order_settled_ = false;  // whether kPlainOrder stays was tried
+  int fixed_blindly_ = 0;       // dimensions that nothing showed to be to blame
   bool followed_ = false;
   bool by_values_ = true;      // programs that values lead to are opened
   std::int64_t recorded_ = 0;  // operators, of the runs that questions led to

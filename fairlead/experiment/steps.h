@@ -271,12 +271,17 @@ struct Met {
   bool met = false;
 };
 
+// What a file has where its sorts put equal elements as the runtime's kernel does. It is left out
+// as a fusion is: then they stand as PyTorch's kernels put them, which takes many operators.
+inline constexpr const char* kPlainOrder = "plain order of equal elements";
+
 struct Emitted {
   Problem problem;
   int culprit = -1;                    // the symbol without which it could be made
   std::vector<std::string> constants;  // symbols that it could only hold as constants
   std::vector<std::pair<std::string, std::int64_t>> largest;  // of symbols, as far as the file goes
-  std::vector<std::string> fused;                             // kinds of fusions that it has
+  // Kinds of fusions that it has, and kPlainOrder.
+  std::vector<std::string> fused;  // kinds of fusions that it has
 };
 
 // What was measured; what follows from it is decided in judging.h.

@@ -41,6 +41,7 @@ inline constexpr int kSmallestOpset = 18;
 struct LowerOptions {
   int opset = 20;
   RuntimeProfile runtime;
+  bool order_of_equals = false;    // sorts put equal elements as PyTorch's kernels do
   std::vector<SizeBounds> bounds;  // the file refuses sizes outside of them
   // Whether a weight's bytes are stored already, in their own order, in a file beside the model's:
   // then it is not stored transposed. None: no.
@@ -54,6 +55,9 @@ class Lowering : public Sizes {
   Lowering(const fairlead::Graph& graph, const LowerOptions& options);
 
   [[nodiscard]] int opset() const { return options_.opset; }
+  // Whether a sort is to put equal elements as PyTorch's kernels do; otherwise the file is told to
+  // have one that does not.
+  [[nodiscard]] bool wants_order_of_equals();
   [[nodiscard]] Val in(std::size_t i);  // tensor argument; absent for None
   // Tensor or number, cast to `dtype`; a number becomes a scalar constant or a computed scalar.
   [[nodiscard]] Val in(std::size_t i, Dtype dtype);

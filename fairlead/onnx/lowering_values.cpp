@@ -31,6 +31,11 @@ Inputs Lowering::ins(std::size_t i) {
   return list;
 }
 
+bool Lowering::wants_order_of_equals() {
+  if (!options_.order_of_equals) ++model_.plain_orders;
+  return options_.order_of_equals;
+}
+
 bool Lowering::result_used(std::size_t k) const {
   return k < node_->outputs.size() && node_->outputs[k] != kNoValue && used_[node_->outputs[k]];
 }

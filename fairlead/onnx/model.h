@@ -87,6 +87,7 @@ struct Model {
   Graph graph;
   int opset = 20;
   bool uses_contrib_ops = false;  // imports com.microsoft
+  int plain_orders = 0;           // sorts with equal elements as the kernel puts them
   std::string producer_version;
   std::vector<std::pair<std::string, std::string>> metadata;  // model-level key, value
 };

@@ -123,7 +123,7 @@ class Options:
     def target(self, left_out: Sequence[str] = ()) -> Target:
         """For the core: what is known of the runtime of an ONNX file; fusions without those of kinds left out."""
         if self.fused_for is None:
-            return Target(self.runtime, installed_runtime(), self.optimize)
+            return Target(self.runtime, installed_runtime(), self.optimize, left_out=list(left_out))
         return Target(
             self.runtime, self.fused_for.number(), self.optimize, True, self.fused_for.padding, list(left_out)
         )

@@ -17,6 +17,7 @@
 
 #include "fairlead/base/error.h"
 #include "fairlead/experiment/guards.h"
+#include "fairlead/experiment/steps.h"
 #include "fairlead/onnx/default_inputs.h"
 #include "fairlead/onnx/functions.h"
 #include "fairlead/onnx/lowering.h"
@@ -224,6 +225,8 @@ std::unique_ptr<ModelHandle> lower(const ProgramHandle& h, int opset, const Targ
   onnx::LowerOptions options;
   options.opset = opset;
   options.runtime = target.runtime;
+  options.order_of_equals = std::find(target.left_out.begin(), target.left_out.end(),
+                                      kPlainOrder) != target.left_out.end();
   for (const auto& [symbol, min, max] : bounds) options.bounds.push_back({symbol, min, max});
   if (shared) options.stored = [&](const std::byte* begin) { return shared->stored(begin); };
   Graph graph = h.program.graph;  // what a target wants of it is not the program's
@@ -425,6 +428,7 @@ nb::list rows() {
 }  // namespace
 
 void init_export(nb::module_& m) {
+  m.attr("PLAIN_ORDER") = kPlainOrder;
   nb::class_<Target>(m, "Target", "An ONNX file, and what runs it.")
       .def(
           "__init__",
@@ -551,6 +555,9 @@ void init_export(nb::module_& m) {
                      return count;
                    })
       .def_prop_ro("operators", &operators)
+      .def_prop_ro(
+          "plain_orders", [](const ModelHandle& h) { return h.model.plain_orders; },
+          "Sorts that put equal elements as the runtime does.")
       .def_prop_ro("fusions", &fusion_rows,
                    "What was fused: (kind, how often, why not and how often).")
       .def_prop_ro(

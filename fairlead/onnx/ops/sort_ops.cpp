@@ -88,6 +88,7 @@ void lower_topk(Lowering& b) {
   const Val heap = known ? order_of_heap(b, size, k->value) : Val{};
   const Inputs plain = heap.present() ? top_k_in_order(b, axis, b.dim(k), largest, heap)
                                       : top_k(b, axis, b.dim(k), largest);
+  if (!b.wants_order_of_equals()) return both_results(b, plain);
   both_results(b, top_as_eager(b, ordered(b, b.in(0)), plain, k, axis, largest));
 }
 
@@ -100,7 +101,7 @@ void lower_sort(Lowering& b) {
   const std::int64_t axis = b.has(1) ? b.axis(1) : std::max(b.rank(0) - 1, 0);
   const Inputs plain = top_k(b, axis, size_along(b, axis), b.flag(2));
   const bool few = b.rank(0) == 0 || (is_const(b.shape(0)[axis]) && b.shape(0)[axis]->value <= 16);
-  if (few || !b.result_used(1)) return both_results(b, plain);
+  if (few || !b.result_used(1) || !b.wants_order_of_equals()) return both_results(b, plain);
   both_results(b, sorted_as_eager(b, ordered(b, b.in(0)), plain, axis, b.flag(2)));
 }
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from fairlead import _core
 from fairlead._core import Discrepancy, FairleadError, InvalidInput, ReadAhead
 from fairlead.base.errors import caused
 from fairlead.base.memory import free_memory, raise_if_memory_lacks
@@ -123,7 +124,7 @@ class OnnxExport(Job):
     def note_fused(self, model: Any, contract: Contract) -> None:
         requires = dict(model.fusion_requirements)
         rows = {kind: Fusion(kind, count, refused, requires.get(kind)) for kind, count, refused in model.fusions}
-        rows |= {kind: Fusion(kind, 0, {why: 1}) for kind, why in self.left_out.items()}
+        rows |= {kind: Fusion(kind, 0, {why: 1}) for kind, why in self.left_out.items() if kind != _core.PLAIN_ORDER}
         if self.shared is not None:
             layers, why = self.shared
             rows[SHARED_CACHE] = Fusion(SHARED_CACHE, layers, {why: 1} if why else {})
@@ -208,8 +209,8 @@ class OnnxExport(Job):
     # ---- fusions that differ ------------------------------------------------------------------------
 
     def suspects(self) -> list[str]:
-        """Kinds of fusions in the file."""
-        return [kind for kind, count, _ in self.made["model"].fusions if count]
+        model = self.made["model"]
+        return [kind for kind, count, _ in model.fusions if count] + [_core.PLAIN_ORDER] * (model.plain_orders > 0)
 
     def within(self, values: dict[str, int]) -> dict[str, int]:
         """Sizes that the fused operators take: one of these is 1 instead, not always the same."""
