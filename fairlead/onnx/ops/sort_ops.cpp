@@ -7,6 +7,7 @@
 #include "fairlead/onnx/ops/formula.h"
 #include "fairlead/onnx/ops/index_forms.h"
 #include "fairlead/onnx/ops/nan_forms.h"
+#include "fairlead/onnx/ops/tie_order.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -44,57 +45,6 @@ Ints order_of_equals(std::int64_t n, std::int64_t k, bool sorted) {
   return places;
 }
 
-Ints order_of_equals(std::int64_t n) {
-  Ints places(static_cast<std::size_t>(n));
-  std::iota(places.begin(), places.end(), 0);
-  std::sort(places.begin(), places.end(), [](std::int64_t, std::int64_t) { return false; });
-  return places;
-}
-
-// The same in the file, for rows of n elements whatever n is. std::nth_element on equals halves a
-// range that holds place k - 1, until three are left: the middle changes places with the first, and
-// what is behind the first is reversed. Whatever is sorted is k elements, the same in every row.
-Val order_of_equals(Lowering& b, Expr n, std::int64_t k, bool sorted) {
-  constexpr double kLeft = 3, kMostHalves = 64;
-  const Num size{&b, b.size_scalar(n)};
-  const Num whole = size.is(0), one = size.is(1);
-  const Val places = b.op("Range", {whole, size, one});
-  const Num place{&b, places};
-  const auto parameter = [](Dtype d, Shape shape) { return TensorInfo{"", d, std::move(shape)}; };
-  std::vector<TensorInfo> parameters = {parameter(Dtype::kInt64, {}),
-                                        parameter(Dtype::kBool, {}),
-                                        parameter(Dtype::kInt64, {}),
-                                        parameter(Dtype::kInt64, {}),
-                                        {"", Dtype::kInt64, std::nullopt}};
-  const auto body = b.body(std::move(parameters), [&](const Inputs& in) -> Inputs {
-    const Num first{&b, in[2]}, last{&b, in[3]};
-    const Num middle = first + (last - first) / 2;
-    const Num turned = where(both(place > first, place < last), (first + last) - place, place);
-    const Num from = where(turned == middle, first, where(turned == first, middle, turned));
-    const Num cut = (first + 1) + (last - first - one) / 2;
-    const Num above = cut <= static_cast<double>(k - 1);
-    const Num begin = where(above, cut, first), end = where(above, last, cut);
-    return {end - begin > kLeft, begin, end, b.op("Gather", {in[4], from}, {attr("axis", 0)})};
-  });
-  const Num few = size < static_cast<double>(64 * k);
-  const Inputs found =
-      b.ops("Loop", {size.is(kMostHalves), both(few, size > kLeft), whole, size, places},
-            {Dtype::kInt64, Dtype::kInt64, Dtype::kInt64}, {{"body", body}});
-  Ints chosen(static_cast<std::size_t>(k));
-  std::iota(chosen.begin(), chosen.end(), 0);
-  const auto equal = [](std::int64_t, std::int64_t) { return false; };
-  if (sorted) std::sort(chosen.begin(), chosen.end() - 1, equal);
-  Ints heaped(static_cast<std::size_t>(k));
-  std::iota(heaped.begin(), heaped.end(), 0);
-  std::partial_sort(heaped.begin(), heaped.end(), heaped.end(), equal);
-  const Val among = b.op("Where", {few, b.ints(chosen), b.ints(heaped)});
-  const Val head = b.op("Gather", {found[2], among}, {attr("axis", 0)});
-  const Val marks = b.op("Expand", {b.scalar(1, Dtype::kInt64), b.dim(n)});
-  const Val gone = b.op("Expand", {b.scalar(0, Dtype::kInt64), b.ints({k})});
-  const Val left = b.op("ScatterElements", {marks, head, gone}, {attr("axis", 0)});
-  return b.concat({head, b.squeeze(b.op("NonZero", {left}), {0})}, 0);
-}
-
 // TopK puts equal elements in the order of their places: the elements are laid out in an order
 // before, and the places translated back after.
 Inputs top_k_in_order(Lowering& b, std::int64_t axis, Val k, bool largest, Val places) {
@@ -118,23 +68,27 @@ std::int64_t tied_size(Lowering& b, std::int64_t axis) {
 
 // aten::topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True)
 //   -> (Tensor values, Tensor indices)
+//
+// A row of floats whose length is known costs nothing: all of its elements are equal, or none. Of
+// integers some are, and of rows of any length nobody knows how many.
 void lower_topk(Lowering& b) {
   const std::int64_t axis = b.has(2) ? b.axis(2) : std::max(b.rank(0) - 1, 0);
   const Expr k = b.integer(1);
+  const bool largest = b.flag(3, true), sorted = b.flag(4, true);
+  if (b.rank(0) == 0 || !b.result_used(1)) {
+    return both_results(b, top_k(b, axis, b.dim(k), largest));
+  }
+  const Expr size = b.shape(0)[axis];
   const std::int64_t n = tied_size(b, axis);
-  const bool asked = b.rank(0) > 0 && b.result_used(1);
-  if (asked && !is_const(b.shape(0)[axis]) && is_const(k) && k->value > 0 &&
-      k->value <= kMostTied) {
-    const Val order = order_of_equals(b, b.shape(0)[axis], k->value, b.flag(4, true));
-    both_results(b, top_k_in_order(b, axis, b.dim(k), b.flag(3, true), order));
-    return;
+  const bool known = is_const(k) && k->value > 0 && k->value <= kMostTied;
+  if (known && n >= k->value && (is_float(b.dtype(0)) || !sorted || k->value * 64 <= n)) {
+    return both_results(
+        b, top_k_in_order(b, axis, b.dim(k), largest, order_of_equals(n, k->value, sorted)));
   }
-  if (n == 0 || !is_const(k) || k->value < 1 || k->value > n) {
-    both_results(b, top_k(b, axis, b.dim(k), b.flag(3, true)));
-    return;
-  }
-  const auto order = order_of_equals(n, k->value, b.flag(4, true));
-  both_results(b, top_k_in_order(b, axis, b.dim(k), b.flag(3, true), order));
+  const Val heap = known ? order_of_heap(b, size, k->value) : Val{};
+  const Inputs plain = heap.present() ? top_k_in_order(b, axis, b.dim(k), largest, heap)
+                                      : top_k(b, axis, b.dim(k), largest);
+  both_results(b, top_as_eager(b, ordered(b, b.in(0)), plain, k, axis, largest));
 }
 
 Val size_along(Lowering& b, std::int64_t axis) {
@@ -144,8 +98,10 @@ Val size_along(Lowering& b, std::int64_t axis) {
 // aten::sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)
 void lower_sort(Lowering& b) {
   const std::int64_t axis = b.has(1) ? b.axis(1) : std::max(b.rank(0) - 1, 0);
-  const auto order = order_of_equals(tied_size(b, axis));
-  both_results(b, top_k_in_order(b, axis, size_along(b, axis), b.flag(2), order));
+  const Inputs plain = top_k(b, axis, size_along(b, axis), b.flag(2));
+  const bool few = b.rank(0) == 0 || (is_const(b.shape(0)[axis]) && b.shape(0)[axis]->value <= 16);
+  if (few || !b.result_used(1)) return both_results(b, plain);
+  both_results(b, sorted_as_eager(b, ordered(b, b.in(0)), plain, axis, b.flag(2)));
 }
 
 // aten::sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False)
