@@ -25,6 +25,7 @@ constexpr FaultRow kRows[] = {
     {Fault::kRecurrenceOfNothing,   kCpu, 0, 0, "a recurrent layer ends the process where there is no step"},
     {Fault::kScanMovesNothing,      kCpu, 0, 0, "Scan along another axis than the first ends the process where a dimension is empty"},
     {Fault::kScanOfNothing,         kCpu, 0, 0, "Scan refuses a sequence without a step"},
+    {Fault::kSigmoidTails,          kCpu, 0, 0, "Sigmoid of float32 is right to 1e-7 of 1 alone: at -10 three digits are left, at -18 none"},
     {Fault::kWideComparisons,       kCpu, 0, 0, "Max, Min, Clip, Sign, ReduceMax and ReduceMin take int64 beyond 32 bits for others"},
 };
 // clang-format on

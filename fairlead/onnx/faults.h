@@ -27,6 +27,7 @@ enum class Fault : std::uint8_t {
   kRecurrenceOfNothing,
   kScanMovesNothing,
   kScanOfNothing,
+  kSigmoidTails,
   kWideComparisons,
   kCount,
 };

@@ -65,6 +65,9 @@ class Lowering : public Sizes {
   [[nodiscard]] Inputs inline_body(const Body& body, const Inputs& inputs);
 
   [[nodiscard]] bool result_used(std::size_t k) const;
+  // Whether a logarithm is taken of what is computed of the result element by element: then how
+  // close it is to 0 or 1 counts.
+  [[nodiscard]] bool result_in_logarithm() const;
   void result(Val v) { result(0, v); }
   void result(std::size_t k, Val v);  // cast to the observed dtype where it differs
 
@@ -89,11 +92,13 @@ class Lowering : public Sizes {
   void stop_where(const Val& beyond, const std::string& words, const std::vector<Expr>& sizes);
   static void check_bytes(const Constant& c);
   void count_weight_uses();
+  void find_logarithms();
   void prune();
 
   LowerOptions options_;
   std::vector<Val> values_;                                // by ValueId
   std::vector<bool> used_;                                 // by ValueId
+  std::vector<bool> in_logarithm_;                         // by ValueId
   std::vector<bool> values_checked_;                       // by requirement
   std::vector<Val> value_checks_;                          // 0 each, where it holds
   std::unordered_map<ValueId, std::array<Val, 2>> parts_;  // of complex values

@@ -88,6 +88,7 @@ Lowering::Lowering(const fairlead::Graph& graph, const LowerOptions& options)
     if (id != kNoValue && graph.pool->symbols()[k].kind != SymbolKind::kSize) used_[id] = true;
   }
   count_weight_uses();
+  find_logarithms();
 }
 
 // A weight that is read in its own orientation too (an embedding tied to the head) is stored once
@@ -114,6 +115,54 @@ void Lowering::count_weight_uses() {
   for (const ValueId id : graph_.outputs) {
     if (const Constant* c = graph_.constant(id)) plain_use_[c->data] = true;
   }
+}
+
+namespace {
+
+// Those that tell a number close to 0, or to 1, from another one as close.
+bool is_logarithm(const OpName& op) {
+  constexpr Op kThese[] = {Op::binary_cross_entropy,
+                           Op::log,
+                           Op::log10,
+                           Op::log1p,
+                           Op::log2,
+                           Op::logit,
+                           Op::reciprocal,
+                           Op::rsqrt,
+                           Op::xlogy_Tensor,
+                           Op::xlogy_Scalar_Self};
+  return std::any_of(std::begin(kThese), std::end(kThese), [&](Op one) { return op == one; });
+}
+
+std::ptrdiff_t count_values(const fairlead::Node& node) {
+  return std::count_if(node.args.begin(), node.args.end(),
+                       [](const Arg& a) { return a.kind == ArgKind::kValue; });
+}
+
+}  // namespace
+
+// Backwards, so that each node is looked at once: nodes stand behind what they use.
+void Lowering::find_logarithms() {
+  in_logarithm_.assign(graph_.values.size(), false);
+  std::vector<const fairlead::Node*> nodes;
+  for_each_node(graph_.nodes, [&](const fairlead::Node& node) { nodes.push_back(&node); });
+  const auto mark = [&](const fairlead::Node& node) {
+    for (const Arg& a : node.args) {
+      if (a.kind == ArgKind::kValue) in_logarithm_[a.value] = true;
+    }
+  };
+  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+    const fairlead::Node& node = **it;
+    const auto in_one = [&](ValueId id) { return id != kNoValue && in_logarithm_[id]; };
+    // What has one tensor moves it, or adds it up.
+    const bool passed_on = (node.op.has(Trait::kPointwise) || count_values(node) == 1) &&
+                           std::any_of(node.outputs.begin(), node.outputs.end(), in_one);
+    if (passed_on || is_logarithm(node.op)) mark(node);
+  }
+}
+
+bool Lowering::result_in_logarithm() const {
+  return !node_->outputs.empty() && in_logarithm_[node_->outputs[0]];
 }
 
 void Lowering::check_bytes(const Constant& c) {

@@ -85,3 +85,31 @@ def test_sorts_of_equal_elements(n, tmp_path):
 
 def test_a_router_of_zeros(tmp_path):
     at(ZeroRouter(), torch.randn(7, 6), [torch.randn(4, 6)], tmp_path / "m.onnx")
+
+
+class Orders(torch.nn.Module):
+    """Some elements are equal, not all; how many are asked for follows from a size."""
+
+    def forward(self, x, t):
+        k = max(1, x.shape[1] * 3 // 5)
+        return x.topk(k), t.topk(k, largest=False), x.argsort(0), t.argsort(-1, descending=True), (t > 3).sort(-1)
+
+
+def test_some_equal_elements_of_rows_of_any_length(tmp_path):
+    """Ids, flags and rectified numbers: as std::sort and std::nth_element leave them."""
+    path = tmp_path / "m.onnx"
+    made = torch.Generator().manual_seed(0)
+
+    def call(rows, n):
+        drawn = torch.randn(rows, n, generator=made)
+        return (drawn * 2).round().relu(), torch.randint(0, 7, (rows, n), generator=made)
+
+    result = fairlead.export(Orders().eval(), call(3, 9), path)
+    assert not result.contract.fixed
+    assert all(s["max"] > 1000 for s in result.contract.symbols)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    for rows, n in ((1, 1), (2, 3), (17, 17), (40, 2), (3, 64), (2, 300), (50, 41)):
+        x, t = call(rows, n)
+        got = session.run(None, {"x": x.numpy(), "t": t.numpy()})
+        for one, expected in zip(got, fairlead.tree.get_leaf_tensors(Orders()(x, t)).values(), strict=True):
+            assert torch.equal(torch.from_numpy(one), expected), (rows, n)

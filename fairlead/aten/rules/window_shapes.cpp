@@ -1,33 +1,40 @@
 // Convolutions, pools and their relatives: (x + 2*padding - dilation*(kernel - 1) - 1) // stride
 // + 1.
-#include <algorithm>
-
 #include "fairlead/aten/rules/shape_call.h"
 
 namespace fairlead {
 namespace {
 
-std::int64_t at(const ShapeCall& call, std::size_t k, std::size_t axis, std::int64_t otherwise) {
+// The integer of a list for this axis: of one that is shorter, its last.
+Expr at(const ShapeCall& call, std::size_t k, std::size_t axis, Expr otherwise) {
   if (k >= call.node.args.size()) return otherwise;
   const Arg& list = call.node.args[k];
-  if (list.kind == ArgKind::kInt && is_const(list.expr)) return list.expr->value;
+  if (list.kind == ArgKind::kInt) return list.expr;
   if (list.items.empty()) return otherwise;
   const Arg& item = list.items[axis < list.items.size() ? axis : list.items.size() - 1];
-  return item.kind == ArgKind::kInt && is_const(item.expr) ? item.expr->value : otherwise;
+  return item.kind == ArgKind::kInt ? item.expr : otherwise;
 }
 
 struct Window {
-  std::int64_t kernel, stride, padding, dilation;
+  Expr kernel, stride, padding, dilation;
   bool ceil = false;
+
+  // What a window takes of the input, less one.
+  [[nodiscard]] Expr reach(ExprPool& pool) const {
+    return pool.mul(dilation, pool.sub(kernel, pool.constant(1)));
+  }
 };
 
 Expr slide(ExprPool& pool, Expr x, const Window& w) {
-  if (w.stride < 1) return nullptr;
-  std::int64_t shift = 2 * w.padding - w.dilation * (w.kernel - 1) - 1;
+  if (is_const(w.stride) && w.stride->value < 1) return nullptr;
+  const Expr one = pool.constant(1);
+  const Expr both_sides = pool.mul(pool.constant(2), w.padding);
+  Expr shift = pool.sub(pool.sub(both_sides, w.reach(pool)), one);
   // Rounded up, but the last window starts within the input or its left padding.
-  if (w.ceil) shift = std::min(shift + w.stride - 1, w.padding - 1);
-  return pool.add(pool.floordiv(pool.add(x, pool.constant(shift)), pool.constant(w.stride)),
-                  pool.constant(1));
+  if (w.ceil) {
+    shift = pool.min(pool.add(shift, pool.sub(w.stride, one)), pool.sub(w.padding, one));
+  }
+  return pool.add(pool.floordiv(pool.add(x, shift), w.stride), one);
 }
 
 // convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups):
@@ -39,18 +46,21 @@ ResultShapes convolution(const ShapeCall& call) {
   const std::size_t spatial = weight.size() - 2;
   if (call.rank(0) < spatial + 1) return {};
   const bool transposed = call.flag(6);
+  const Expr none = pool.constant(0), one = pool.constant(1);
   std::vector<Expr> shape = list_of(call.shape(0));
   const std::size_t first = shape.size() - spatial;
   // Transposed, the channels are those of all groups.
-  shape[first - 1] = transposed ? pool.mul(weight[1], pool.constant(at(call, 8, 0, 1))) : weight[0];
+  shape[first - 1] = transposed ? pool.mul(weight[1], at(call, 8, 0, one)) : weight[0];
   for (std::size_t k = 0; k < spatial; ++k) {
     Expr& x = shape[first + k];
-    if (!is_const(weight[k + 2])) return {};
-    const Window w{weight[k + 2]->value, at(call, 3, k, 1), at(call, 4, k, 0), at(call, 5, k, 1)};
-    const std::int64_t extra =
-        at(call, 7, k, 0) + w.dilation * (w.kernel - 1) + 1 - 2 * w.padding - w.stride;
-    x = transposed ? pool.add(pool.mul(x, pool.constant(w.stride)), pool.constant(extra))
-                   : slide(pool, x, w);
+    const Window w{weight[k + 2], at(call, 3, k, one), at(call, 4, k, none), at(call, 5, k, one)};
+    if (!transposed) {
+      x = slide(pool, x, w);
+      continue;
+    }
+    const Expr grown = pool.add(pool.add(at(call, 7, k, none), w.reach(pool)), one);
+    const Expr cut = pool.mul(pool.constant(2), w.padding);
+    x = pool.add(pool.mul(pool.sub(x, one), w.stride), pool.sub(grown, cut));
   }
   return {shape};
 }
@@ -59,11 +69,12 @@ ResultShapes convolution(const ShapeCall& call) {
 template <std::size_t spatial, bool largest>
 ResultShapes pool(const ShapeCall& call) {
   if (!call.is_value(0) || call.rank(0) < spatial) return {};
+  const Expr none = call.pool.constant(0), one = call.pool.constant(1);
   std::vector<Expr> shape = list_of(call.shape(0));
   for (std::size_t k = 0; k < spatial; ++k) {
-    const std::int64_t kernel = at(call, 1, k, 1);
-    const Window w{kernel, at(call, 2, k, kernel), at(call, 3, k, 0),
-                   largest ? at(call, 4, k, 1) : 1, call.flag(largest ? 5 : 4)};
+    const Expr kernel = at(call, 1, k, one);
+    const Window w{kernel, at(call, 2, k, kernel), at(call, 3, k, none),
+                   largest ? at(call, 4, k, one) : one, call.flag(largest ? 5 : 4)};
     Expr& x = shape[shape.size() - spatial + k];
     x = slide(call.pool, x, w);
   }
@@ -77,8 +88,11 @@ ResultShapes unfold(const ShapeCall& call) {
   const auto axis = call.axis(1, shape.size());
   const auto size = call.fixed(2), step = call.fixed(3);
   if (!axis || !size || !step) return {};
-  shape[*axis] = slide(call.pool, shape[*axis], {*size, *step, 0, 1});
-  shape.push_back(call.pool.constant(*size));
+  ExprPool& pool = call.pool;
+  const Expr width = pool.constant(*size);
+  shape[*axis] =
+      slide(pool, shape[*axis], {width, pool.constant(*step), pool.constant(0), pool.constant(1)});
+  shape.push_back(width);
   return {shape};
 }
 
@@ -89,11 +103,13 @@ ResultShapes im2col(const ShapeCall& call) {
   std::vector<Expr> shape = list_of(call.shape(0));
   Expr windows = pool.constant(1), channels = shape[shape.size() - 3];
   for (std::size_t k = 0; k < 2; ++k) {
-    const Window w{at(call, 1, k, 1), at(call, 4, k, 1), at(call, 3, k, 0), at(call, 2, k, 1)};
+    const Expr one = pool.constant(1);
+    const Window w{at(call, 1, k, one), at(call, 4, k, one), at(call, 3, k, pool.constant(0)),
+                   at(call, 2, k, one)};
     const Expr slid = slide(pool, shape[shape.size() - 2 + k], w);
     if (slid == nullptr) return {};
     windows = pool.mul(windows, slid);
-    channels = pool.mul(channels, pool.constant(w.kernel));
+    channels = pool.mul(channels, w.kernel);
   }
   shape.resize(shape.size() - 3);
   shape.push_back(channels);

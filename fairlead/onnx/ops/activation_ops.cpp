@@ -15,7 +15,12 @@ Num clip(Num x, double low, double high) {
   return {x.b, x.b->op("Clip", {x, x.is(low), x.is(high)})};
 }
 
-void lower_sigmoid(Lowering& b) { b.result(b.op("Sigmoid", {b.in(0, b.out_dtype())})); }
+void lower_sigmoid(Lowering& b) {
+  const Num x{&b, b.in(0, b.out_dtype())};
+  const bool exact =
+      x.dtype() == Dtype::kFloat32 && b.avoids(Fault::kSigmoidTails) && b.result_in_logarithm();
+  b.result(exact ? node("Reciprocal", node("Exp", -x) + 1.0) : node("Sigmoid", x));
+}
 
 void lower_relu(Lowering& b) {
   const Num x = {&b, b.in(0)};

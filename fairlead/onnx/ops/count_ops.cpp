@@ -14,8 +14,9 @@ namespace {
 void lower_cumsum(Lowering& b) {
   const Dtype d = b.out_dtype();
   if (b.rank(0) == 0) return b.result(b.in(0));
-  // Half precision is summed in float32, as PyTorch does; narrow integers in int64.
-  const Dtype work = is_float(d)          ? (dtype_size(d) < 4 ? Dtype::kFloat32 : d)
+  // As PyTorch's kernel does, float32 is summed in double and half precision in float32: a phase
+  // that is summed over a thousand steps has no digits to lose. Narrow integers in int64.
+  const Dtype work = is_float(d)          ? (dtype_size(d) < 4 ? Dtype::kFloat32 : Dtype::kFloat64)
                      : d == Dtype::kInt32 ? d
                                           : Dtype::kInt64;
   const Val x = b.cast(b.in(0, d), work);
