@@ -55,6 +55,8 @@ struct Taken {
   std::size_t loop = kMain;
   Slot slot;
   std::vector<std::size_t> splits = {};  // by run: the operator that split it; empty: unbound
+  std::size_t skipped = 0;  // parts in front that no step takes; behind, where it goes backwards
+  bool backwards = false;   // from the last part on
   bool operator==(const Taken&) const = default;
 };
 
@@ -313,6 +315,8 @@ class RunView {
 
 struct Plan {
   std::vector<LoopPlan> loops;
+  // By run: operators that take a tensor apart into as many parts as a size says.
+  std::vector<std::set<std::size_t>> apart;
   std::vector<ReadList> unread;  // lists whose length varies and that no loop goes over
 };
 // What the arguments of every body are; throws NotRolled.

@@ -17,7 +17,7 @@ class Planner {
     for (std::size_t k = 0; k < loops_.size(); ++k) {
       for (const RunView& view : views_) check_writes(k, view);
     }
-    return {std::move(plans_), std::move(unread_)};
+    return {std::move(plans_), std::move(apart_), std::move(unread_)};
   }
 
  private:
@@ -113,20 +113,48 @@ class Planner {
     return {Role::kInvariant, index_of(plan.invariants, one)};
   }
 
+  // Which parts the steps of one run take.
+  struct Row {
+    std::size_t parts = 0, first = 0, last = 0, steps = 0;
+
+    // False where it is not one after the other, forwards or backwards.
+    bool add(std::size_t part, std::size_t step, std::size_t of) {
+      parts = of;
+      if (step == 0) first = part;
+      last = part;
+      ++steps;
+      return part == first + step || part + step == first;
+    }
+  };
+  // for x in parts[1:], for x in reversed(parts): as many are left out in every run. One step alone
+  // goes forwards and backwards. False where the runs differ.
+  static bool follow(Taken& taken, const std::vector<Row>& rows) {
+    const auto turns = [](const Row& row) { return row.last < row.first; };
+    taken.backwards = std::any_of(rows.begin(), rows.end(), turns);
+    const auto skipped = [&](const Row& row) {
+      return taken.backwards ? row.parts - 1 - row.first : row.first;
+    };
+    taken.skipped = skipped(rows.front());
+    return std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
+      return row.parts == 0 ||
+             ((row.steps < 2 || turns(row) == taken.backwards) && skipped(row) == taken.skipped);
+    });
+  }
+
   // for x in tensor: another value in each step, all made by one operator or one loop before.
   Use taken(std::size_t k, const std::vector<Seen>& seen) {
     Taken found;
     found.of.assign(views_.size(), kNoRunValue);
+    std::vector<Row> rows(views_.size());
     for (const Seen& s : seen) {
       const RunView& view = views_[s.run];
       const Place made = view.made_at(s.v);
       Taken now = found;
+      const std::size_t steps = loops_[k].counts[s.run];
       if (made.loop != kMain) {
         const auto& theirs = loops_[made.loop].counts;
-        const auto& own = loops_[k].counts;
-        if (made.step != s.step || theirs[s.run] != own[s.run]) {
-          throw NotRolled{theirs[s.run] > own[s.run] ? made.loop : k};
-        }
+        if (theirs[s.run] != steps) throw NotRolled{theirs[s.run] > steps ? made.loop : k};
+        if (!rows[s.run].add(made.step, s.step, steps)) throw NotRolled{k};
         now.of.clear();
         now.loop = made.loop;
         now.slot = view.slot(s.v);
@@ -136,15 +164,17 @@ class Planner {
         const auto op = static_cast<std::size_t>(producer);
         const OpName& name = view.def(op).name;
         const bool split = name == Op::split_with_sizes;
-        // A list comes first among the results.
         if (!split && name != Op::unbind_int) throw NotRolled{};
-        if (view.result_number(s.v) != s.step + 1) throw NotRolled{k};
+        const OpRecord& record = view.run.ops[op];
+        // A list comes first among the results.
+        const std::size_t part = view.result_number(s.v) - 1;
+        const auto parts = static_cast<std::size_t>(view.run.items[record.results].i);
+        if (!rows[s.run].add(part, s.step, parts) || (split && part != s.step)) throw NotRolled{k};
         now.of[s.run] = view.argument(op, 0);
         if (split) {
           now.splits.resize(views_.size());
           now.splits[s.run] = op;
         }
-        const OpRecord& record = view.run.ops[op];
         const Item& dim = view.run.items[record.items + record.item_count - 1];
         now.dim = dim.kind == ItemKind::kInt ? dim.i : 0;
         const int rank = view.run.values[now.of[s.run]].rank;
@@ -157,6 +187,7 @@ class Planner {
       if (!first && s.step > 0 && now.of != found.of) throw NotRolled{};
       found = now;
     }
+    if (!follow(found, rows)) throw NotRolled{k};
     if (found.loop != kMain) (void)index_of(plans_[found.loop].collected, found.slot);
     if (!found.splits.empty()) find_sizes(k, found);
     return {Role::kTaken, index_of(plans_[k].taken, found)};
@@ -171,7 +202,9 @@ class Planner {
       }
       if (mains[r].size() != mains[0].size()) throw NotRolled{};
     }
+    apart_.resize(views_.size());
     for (std::size_t m = 0; m < mains[0].size(); ++m) {
+      if (views_[0].def(mains[0][m]).name == Op::unbind_int) find_apart(mains, m);
       if (views_[0].def(mains[0][m]).name != Op::fairlead_tolist) continue;
       ReadList list;
       std::vector<std::size_t> counts;
@@ -192,6 +225,19 @@ class Planner {
         stepped = true;
       }
       if (!stepped) unread_.push_back(std::move(list));
+    }
+  }
+
+  // Operator number m outside of loops gives parts: as many in every run, or as a size says.
+  void find_apart(const std::vector<std::vector<std::size_t>>& mains, std::size_t m) {
+    const auto parts = [&](std::size_t r) {
+      const Run& run = views_[r].run;
+      return run.items[run.ops[mains[r][m]].results].i;
+    };
+    for (std::size_t r = 1; r < views_.size(); ++r) {
+      if (views_[r].def(mains[r][m]).name != Op::unbind_int || parts(r) == parts(0)) continue;
+      for (std::size_t each = 0; each < views_.size(); ++each) apart_[each].insert(mains[each][m]);
+      return;
     }
   }
 
@@ -355,6 +401,7 @@ class Planner {
   const std::vector<RunView>& views_;
   const std::vector<LoopPlaces>& loops_;
   std::vector<LoopPlan> plans_;
+  std::vector<std::set<std::size_t>> apart_;
   std::vector<ReadList> unread_;
 };
 

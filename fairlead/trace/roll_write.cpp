@@ -158,6 +158,7 @@ class RunRoller {
         loops_(rolling.loops),
         plans_(rolling.plan.loops),
         unread_(rolling.plan.unread),
+        apart_(rolling.plan.apart[number]),
         added_(rolling.added),
         writer_(view.run),
         collected_(loops_.size()) {}
@@ -173,7 +174,11 @@ class RunRoller {
         op += loops_[place.loop].period * loops_[place.loop].counts[number_];
         continue;
       }
-      if (!is_taken_apart(op) && !is_read_in_steps(op)) add_operator(op);
+      if (is_taken_apart(op)) {
+        add_parts(op);
+      } else if (!is_read_in_steps(op)) {
+        add_operator(op);
+      }
       ++op;
     }
     for (const RunValue v : run_.outputs) writer_.made.outputs.push_back(read(v));
@@ -240,7 +245,7 @@ class RunRoller {
         continue;
       }
       taken[t] = writer.select(added_, here, taken[t], plan.taken[t].dim,
-                               static_cast<std::int64_t>(step), like);
+                               static_cast<std::int64_t>(part_number(plan.taken[t], like)), like);
     }
     std::map<Slot, RunValue> local;
     std::unordered_map<RunValue, RunValue> own;
@@ -365,6 +370,10 @@ class RunRoller {
     }
     throw NotRolled{};
   }
+  // Which part a value is.
+  [[nodiscard]] std::size_t part_number(const Taken& each, RunValue v) const {
+    return each.loop == kMain ? view_.result_number(v) - 1 : view_.made_at(v).step;
+  }
   // What is taken from, as an input of a step.
   RunValue taken_source(Writer& writer, const Taken& each) const {
     if (!each.of.empty()) return writer.input(each.of[number_]);
@@ -410,9 +419,25 @@ class RunRoller {
     return writer.end_with(like, dims);
   }
 
+  // The parts that are read alone, in the order in which they are: the first of them before a loop
+  // over the rest.
+  void add_parts(std::size_t op) {
+    for (const RunValue v : alone_in_order_) {
+      if (run_.values[v].producer != static_cast<std::int32_t>(op)) continue;
+      const OpRecord& record = run_.ops[op];
+      const RunValue of = view_.argument(op, 0);
+      const Item& last = run_.items[record.items + record.item_count - 1];
+      const std::int64_t dim = last.kind == ItemKind::kInt ? last.i : 0;
+      writer_.number[v] =
+          writer_.select(added_, record, read(of), dim < 0 ? dim + run_.values[of].rank : dim,
+                         static_cast<std::int64_t>(view_.result_number(v)) - 1, v);
+    }
+  }
+
   // Whether an operator only takes a tensor apart whose parts are joined again, or taken by loops.
   [[nodiscard]] bool is_taken_apart(std::size_t op) const {
     if (!view_.def(op).name.has(Trait::kTakesApart)) return false;
+    if (apart_.contains(op)) return true;
     const OpRecord& record = run_.ops[op];
     for (std::uint32_t k = 0; k < record.result_count; ++k) {
       const Item& item = run_.items[record.results + k];
@@ -435,18 +460,21 @@ class RunRoller {
 
   // Values that are read other than as one of the parts of a list.
   void find_read_alone() {
+    const auto alone = [&](RunValue v) {
+      if (v != kNoRunValue && read_alone_.insert(v).second) alone_in_order_.push_back(v);
+    };
     for (std::size_t op = 0; op < run_.ops.size(); ++op) {
       if (view_.place(op).loop != kMain) continue;
       view_.each_tensor(op, [&](std::uint32_t k, RunValue v, std::int64_t left) -> std::size_t {
         const std::size_t parts = view_.parts_at(op, k, left).count;
-        if (parts == 0) read_alone_.insert(v);
+        if (parts == 0) alone(v);
         return std::max<std::size_t>(parts, 1);
       });
     }
-    read_alone_.insert(run_.outputs.begin(), run_.outputs.end());
+    for (const RunValue v : run_.outputs) alone(v);
     for (const LoopPlan& plan : plans_) {
-      for (const Values& each : plan.invariants) read_alone_.insert(each[number_]);
-      for (const Carried& each : plan.carried) read_alone_.insert(each.start[number_]);
+      for (const Values& each : plan.invariants) alone(each[number_]);
+      for (const Carried& each : plan.carried) alone(each.start[number_]);
     }
   }
 
@@ -675,9 +703,11 @@ class RunRoller {
   const std::vector<LoopPlaces>& loops_;
   const std::vector<LoopPlan>& plans_;
   const std::vector<ReadList>& unread_;
+  const std::set<std::size_t>& apart_;
   const Added& added_;
   Writer writer_;
   std::set<RunValue> read_alone_;
+  std::vector<RunValue> alone_in_order_;
   std::vector<std::map<Slot, RunValue>> collected_;  // by loop: the values of all steps
 };
 

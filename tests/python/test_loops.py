@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import onnx
 import onnxruntime
 import pytest
@@ -152,6 +154,32 @@ class ChunksBehindTheFirst(torch.nn.Module):
         return torch.cat(made, dim=1)
 
 
+class FromTheFirst(torch.nn.Module):
+    """Begins with the first part, and goes over the others; and from the last on."""
+
+    def forward(self, x):
+        parts = x.unbind(1)
+        found, last = parts[0], parts[-1]
+        for part in parts[1:]:
+            found = found * 0.5 + part
+        for part in reversed(parts[:-1]):
+            last = torch.maximum(last, part * 0.9)
+        return found, last, sum(x.unbind(1)), functools.reduce(torch.minimum, parts)
+
+
+class ThereAndBack(torch.nn.Module):
+    """A loop goes backwards over what another one made."""
+
+    def forward(self, x):
+        state, made = x[:, 0] * 0, []
+        for part in x.unbind(1):
+            state = (state + part).tanh()
+            made.append(state)
+        for part in reversed(made):
+            state = state * 0.5 + part
+        return state
+
+
 MODELS = [
     (Recurrent, (3, 5, 4)),
     (Writes, (3, 5, 4)),
@@ -165,6 +193,8 @@ MODELS = [
     (PickedApart, (3, 5, 4)),
     (Chunks, (3, 7, 4)),
     (ChunksBehindTheFirst, (3, 7, 4)),
+    (FromTheFirst, (3, 5, 4)),
+    (ThereAndBack, (3, 5, 4)),
 ]
 
 
