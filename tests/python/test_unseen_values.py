@@ -219,6 +219,17 @@ def test_an_input_of_a_class_of_its_own_is_recorded_as_the_tensor_it_is(tmp_path
     np.testing.assert_allclose(run(tmp_path / "model.onnx", x)[0], model(x), atol=1e-5)
 
 
+def test_a_tensor_becomes_one_of_a_class_and_back(tmp_path):
+    def model(x):
+        marked = (x * 2).as_subclass(Marked)
+        marked[0] += 1
+        return marked.tanh().as_subclass(torch.Tensor) @ x.T
+
+    fairlead.export(Wrap(model), (torch.randn(3, 5),), tmp_path / "model.onnx")
+    x = torch.randn(2, 7)
+    np.testing.assert_allclose(run(tmp_path / "model.onnx", x)[0], model(x), atol=1e-5)
+
+
 class Doubled(torch.Tensor):
     """A class that computes something else."""
 

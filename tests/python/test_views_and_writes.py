@@ -1,5 +1,6 @@
 """Writes in place, and what views of the written storage read afterwards: ONNX Runtime against eager."""
 
+import copy
 import random
 
 import onnxruntime
@@ -245,8 +246,15 @@ def filled_with_tensor(a):
     return b
 
 
+def deep_copies(a):
+    b, again, c = copy.deepcopy([a, a, a * 2])
+    b[0] = 3
+    return b, again, c, a
+
+
 PROGRAMS = {
     (4, 6): [
+        deep_copies,
         written_slice,
         written_steps,
         written_select,

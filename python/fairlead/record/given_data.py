@@ -1,4 +1,5 @@
-"""w.data = made and nn.Parameter(made), while a model runs: no operators that a mode sees, but w is what was made."""
+"""w.data = made, nn.Parameter(made) and made.as_subclass(cls), while a model runs: no operators that a mode sees, but
+each is what was made."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from fairlead.record.switches import recorded_here
 
 _PLAIN: Any = torch._C.TensorBase.data
 _NEW: Any = torch.nn.Parameter.__dict__["__new__"]
+_AS_SUBCLASS: Any = torch._C.TensorBase.as_subclass
 
 
 class _Watched:
@@ -41,15 +43,23 @@ def watch_data(note: Callable[[torch.Tensor, torch.Tensor], None]) -> Iterator[N
             note(made, data)
         return made
 
+    def as_subclass(tensor: Any, cls: Any) -> Any:
+        made = _AS_SUBCLASS(tensor, cls)
+        if recorded_here():
+            note(made, tensor)
+        return made
+
     def enter() -> tuple[Any, ...]:
         every.data = _Watched(note)
+        every.as_subclass = as_subclass
         parameter.__new__ = staticmethod(new)
         return ()
 
     def leave() -> None:
         parameter.__new__ = _NEW
-        if "data" in every.__dict__:
-            del every.data
+        for name in ("data", "as_subclass"):
+            if name in every.__dict__:
+                delattr(every, name)
 
     with during(enter, leave):
         yield

@@ -208,6 +208,18 @@ def _raveled(session: Any, input: Any) -> Any:
     return torch.Tensor.reshape, (input, -1), None
 
 
+def _deep_copied(session: Any, input: torch.Tensor, memo: Any) -> Any:
+    """A clone, where the tensor is all of its memory: of views of one memory the copies are views of one, too."""
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
+        memory = input.untyped_storage()
+        key = (__name__, memory.data_ptr())
+        whole = input.is_contiguous() and memory.nbytes() == input.nbytes
+    if not whole or key in memo or input.is_meta:
+        return torch.Tensor.__deepcopy__, (input, memo), None
+    memo[key] = memory
+    return torch.clone, (input,), None
+
+
 def _unflattened(session: Any, input: Any, dim: Any, sizes: Any) -> Any:
     shape = session.core.shape_of(input)
     if shape is None or not isinstance(dim, int) or not all(isinstance(size, int) for size in sizes):
@@ -246,6 +258,7 @@ _STAND_IN: dict[Any, Callable[..., Any]] = {
     torch.Tensor.reshape_as: _reshaped_as,
     torch.Tensor.ravel: _raveled,
     torch.ravel: _raveled,
+    torch.Tensor.__deepcopy__: _deep_copied,
     torch.Tensor.unflatten: _unflattened,
     torch.unflatten: _unflattened,
     torch.fused_moving_avg_obs_fake_quant: _fake_quantized,
