@@ -186,6 +186,7 @@ class Lab {
   Task<Runs> runs(Row& row);
   Task<Runs> at_more_sizes(Row& row, Runs runs);
   Task<Runs> with_other_values(Row& row, Runs runs);
+  Task<Runs> with_other_values_elsewhere(Row& row, Runs runs);
   Task<void> add_run(Row& row, Runs& runs, Setting setting);
   Task<std::vector<std::size_t>> unsolved_symbols(Row& row);
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "fairlead/experiment/lab.h"
+#include "fairlead/experiment/tiny.h"
 
 namespace fairlead {
 namespace {
@@ -304,6 +305,33 @@ Task<Runs> Lab::with_other_values(Row& row, Runs runs) {
   co_return runs;
 }
 
+// The other values at other sizes: behind a question about them, a number that forgot the sizes it
+// follows from looks like a constant at those of the example alone.
+Task<Runs> Lab::with_other_values_elsewhere(Row& row, Runs runs) {
+  constexpr std::size_t kMostSettings = 4;
+  const ProbeResult& probed = *row.probed;
+  std::vector<Setting> settings;
+  for (auto it = probed.runs.rbegin(); it != probed.runs.rend(); ++it) {
+    const bool known = it->values == probed.runs[0].values ||
+                       std::find(settings.begin(), settings.end(), it->values) != settings.end();
+    if (!known && settings.size() < kMostSettings) settings.push_back(it->values);
+  }
+  for (const Setting& setting : settings) {
+    for (int n = 0;; ++n) {
+      Input input;
+      input.kind = Input::Kind::kOther;
+      input.sizes = sizes_at(probed, setting);
+      input.number = n;
+      const Ran ran = co_await run_call(row, std::move(input), runs.numbers[0]);
+      if (ran.absent) break;
+      if (ran.run < 0) continue;
+      runs.numbers.push_back(ran.run);
+      runs.values.push_back(setting);
+    }
+  }
+  co_return runs;
+}
+
 // ---- building -----------------------------------------------------------------------------------
 
 Task<Built> Lab::build_of(Row& row, const Runs& runs, bool kept) {
@@ -337,6 +365,12 @@ Task<void> Lab::build(Row& row) {
   const Built second = co_await build_of(row, more, true);
   if (second.problem.number < 0) {
     row.built = second;
+    if (second.asked_of_values() == 0 || !is_tiny(second.operators)) co_return;
+    const Runs wide = co_await with_other_values_elsewhere(row, more);
+    if (wide.numbers.size() == more.numbers.size()) co_return;
+    const Built third = co_await build_of(row, wide, true);
+    if (third.problem.number >= 0) throw Refusal{failure_of(row, third.problem)};
+    row.built = third;
   } else if (second.problem.code != ErrorCode::kUnsolved &&
              second.problem.code != ErrorCode::kDiverged) {
     throw Refusal{failure_of(row, second.problem)};

@@ -532,3 +532,24 @@ def test_a_table_by_the_name_of_a_count_is_no_message(tmp_path):
         except onnxruntime.capi.onnxruntime_pybind11_state.InvalidArgument:
             continue  # a count that nobody saw stops the file
         np.testing.assert_allclose(got, looked_up(x).numpy(), rtol=1e-5)
+
+
+def padded_behind_a_question(x, ids):
+    longest = int((ids != 0).sum(1).max())
+    return torch.nn.functional.pad(x, (0, 0 if longest % 3 else sum(range(x.shape[1] % 6))))
+
+
+def test_a_number_that_forgot_its_size_behind_a_question_about_values(tmp_path):
+    """Of the example's 13 columns nothing is left to add up, whatever the values are."""
+    ids = torch.randint(0, 6, (2, 13), generator=torch.Generator().manual_seed(0))
+    model, path = Wrap(padded_behind_a_question).eval(), tmp_path / "model.onnx"
+    fairlead.export(model, (torch.randn(2, 13), ids), path)
+    taken = 0
+    for size in (*range(1, 20), 100):
+        for empty in range(4):
+            x, ids = torch.randn(2, size), torch.ones(2, 13, dtype=torch.int64)
+            ids[:, :empty] = 0
+            if is_taken(path, x, ids):
+                taken += 1
+                np.testing.assert_array_equal(run(path, x, ids)[0], model(x, ids))
+    assert taken
