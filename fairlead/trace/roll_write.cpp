@@ -24,7 +24,8 @@ Added add_operators(Vocabulary& vocabulary) {
           add(Op::cat),
           add(Op::full),
           add(Op::cumsum),
-          add(Op::sub_Tensor)};
+          add(Op::sub_Tensor),
+          add(Op::flip)};
 }
 
 namespace {
@@ -158,6 +159,7 @@ class RunRoller {
         loops_(rolling.loops),
         plans_(rolling.plan.loops),
         unread_(rolling.plan.unread),
+        apart_(rolling.plan.apart.at(number)),
         added_(rolling.added),
         writer_(view.run),
         collected_(loops_.size()) {}
@@ -235,12 +237,15 @@ class RunRoller {
     // The same value may be an input twice, or be read by its old number: uses say which is meant.
     for (std::size_t t = 0; t < plan.taken.size(); ++t) {
       const RunValue like = taken_value(k, step, t);
-      if (!plan.taken[t].splits.empty()) {
-        taken[t] = part_of(writer, here, taken[t], plan.taken[t], step, like);
-        continue;
+      const Taken& each = plan.taken[t];
+      const std::size_t part =
+          each.reversed ? parts_of(each) - 1 - each.shift - step : step + each.shift;
+      if (!each.splits.empty()) {
+        taken[t] = part_of(writer, here, taken[t], each.dim, each.splits[number_], part, like);
+      } else {
+        taken[t] =
+            writer.select(added_, here, taken[t], each.dim, static_cast<std::int64_t>(part), like);
       }
-      taken[t] = writer.select(added_, here, taken[t], plan.taken[t].dim,
-                               static_cast<std::int64_t>(step), like);
     }
     std::map<Slot, RunValue> local;
     std::unordered_map<RunValue, RunValue> own;
@@ -320,12 +325,20 @@ class RunRoller {
   }
 
  private:
+  [[nodiscard]] std::size_t parts_of(const Taken& taken) const {
+    if (taken.of.empty()) return loops_[taken.loop].counts[number_];
+    if (!taken.splits.empty()) {
+      return static_cast<std::size_t>(run_.items[run_.ops[taken.splits[number_]].results].i);
+    }
+    return static_cast<std::size_t>(run_.dim(taken.of[number_], static_cast<int>(taken.dim)));
+  }
   // What a loop collects: what is joined behind it, and what is read there and not carried.
   [[nodiscard]] std::vector<Slot> outputs_of(std::size_t k) const {
     std::vector<Slot> slots = plans_[k].collected;
     for (const Slot& slot : plans_[k].last) {
       if (carried_as(k, slot) == kMain) (void)index_of(slots, slot);
     }
+    for (const Slot& slot : plans_[k].first) (void)index_of(slots, slot);
     return slots;
   }
   [[nodiscard]] std::size_t carried_as(std::size_t k, const Slot& slot) const {
@@ -394,15 +407,14 @@ class RunRoller {
     for (const Item& item : numbers) writer.made.items.push_back(item);
     writer.end();
   }
-  // The part of a split tensor that a step takes.
-  RunValue part_of(Writer& writer, const OpRecord& here, RunValue of, const Taken& each,
-                   std::size_t step, RunValue like) const {
-    const std::uint32_t sizes = run_.ops[each.splits[number_]].items + 2;
-    const std::int64_t begin = view_.begin_of(each.splits[number_], step);
-    const std::int64_t size = run_.items[sizes + static_cast<std::uint32_t>(step)].i;
+  // One part of a tensor that operator `split` took apart.
+  RunValue part_of(Writer& writer, const OpRecord& here, RunValue of, std::int64_t dim,
+                   std::size_t split, std::size_t part, RunValue like) const {
+    const std::int64_t begin = view_.begin_of(split, part);
+    const std::int64_t size = run_.dim(like, static_cast<int>(dim));
     writer.begin(added_.slice, here);
     writer.add(ItemKind::kTensor, of);
-    for (const std::int64_t number : {each.dim, begin, begin + size, std::int64_t{1}}) {
+    for (const std::int64_t number : {dim, begin, begin + size, std::int64_t{1}}) {
       writer.add(ItemKind::kInt, number);
     }
     std::vector<std::int64_t> dims;
@@ -413,6 +425,7 @@ class RunRoller {
   // Whether an operator only takes a tensor apart whose parts are joined again, or taken by loops.
   [[nodiscard]] bool is_taken_apart(std::size_t op) const {
     if (!view_.def(op).name.has(Trait::kTakesApart)) return false;
+    if (apart_.contains(op)) return true;  // single parts are taken where they are read
     const OpRecord& record = run_.ops[op];
     for (std::uint32_t k = 0; k < record.result_count; ++k) {
       const Item& item = run_.items[record.results + k];
@@ -459,7 +472,27 @@ class RunRoller {
   RunValue read(RunValue v) {
     if (const auto it = writer_.number.find(v); it != writer_.number.end()) return it->second;
     if (run_.values[v].origin == Origin::kConstant) return writer_.constant(v);
-    throw NotRolled{};  // what is left of an operator that was taken apart
+    return writer_.number[v] = single_part(v);
+  }
+
+  // One of as many parts as a size says, read alone: the first, say, by the first step of a loop,
+  // which is another one than the rest.
+  RunValue single_part(RunValue v) {
+    const std::int32_t producer = run_.values[v].producer;
+    if (producer < 0 || view_.is_written(view_.root(v))) throw NotRolled{};
+    const auto op = static_cast<std::size_t>(producer);
+    if (!apart_.contains(op)) throw NotRolled{};  // what is left of one that was taken apart
+    const OpRecord& record = run_.ops[op];
+    const RunValue of = view_.argument(op, 0);
+    const Item& item = run_.items[record.items + record.item_count - 1];
+    std::int64_t dim = item.kind == ItemKind::kInt ? item.i : 0;
+    if (dim < 0) dim += run_.values[of].rank;
+    const std::size_t part = view_.result_number(v) - 1;
+    const RunValue whole = read(of);
+    if (view_.def(op).name != Op::unbind_int) {
+      return part_of(writer_, record, whole, dim, op, part, v);
+    }
+    return writer_.select(added_, record, whole, dim, static_cast<std::int64_t>(part), v);
   }
 
   // Where parts of these sizes begin.
@@ -547,6 +580,10 @@ class RunRoller {
       writer_.number[v] = writer_.select(added_, like, collected(k, slot), 0,
                                          static_cast<std::int64_t>(count) - 1, v);
     }
+    for (const Slot& slot : plan.first) {
+      const RunValue v = made(k, 0, slot);
+      writer_.number[v] = writer_.select(added_, like, collected(k, slot), 0, 0, v);
+    }
   }
 
   void add_operator(std::size_t op) {
@@ -555,13 +592,14 @@ class RunRoller {
     // Lists of what steps made: first they are joined, then the operator is written.
     std::vector<std::pair<std::uint32_t, std::size_t>> joined;  // item, how many
     std::unordered_map<std::uint32_t, RunValue> joins;
-    bool stacked = false;
+    std::map<std::uint32_t, std::pair<std::size_t, RunValue>> stacked;  // item -> how many, joined
     view_.each_tensor(op, [&](std::uint32_t k, RunValue v, std::int64_t left) -> std::size_t {
-      if (left == 0 || stacked) return 1;
+      if (left == 0) return 1;
       const RunView::Parts parts = view_.parts_at(op, k, left);
       const bool apart = parts.count > 0 && is_taken_apart(parts.op);
-      const std::size_t count =
-          apart ? parts.count : collected_at(view_, loops_, number_, record.items + k, left);
+      const Collected steps = apart ? Collected{parts.count, 0, false}
+                                    : collected_at(view_, loops_, number_, record.items + k, left);
+      const std::size_t count = steps.count;
       if (count == 0) return 1;
       if (!view_.joins(op)) throw NotRolled{};
       const std::int64_t dim = run_.items[record.items + record.item_count - 1].i;
@@ -574,20 +612,26 @@ class RunRoller {
         joined.emplace_back(k, count);
         return count;
       }
-      const RunValue whole =
+      const bool grown = !apart && plans_[view_.made_at(v).loop].grown.contains(view_.slot(v));
+      RunValue whole =
           apart ? in_front(record, parts) : collected(view_.made_at(v).loop, view_.slot(v));
+      const bool all = apart || count == loops_[view_.made_at(v).loop].counts[number_];
+      if (grown && (steps.reversed || !all)) throw NotRolled{};
+      if (!all) whole = sliced(record, whole, steps, v);
+      if (steps.reversed) whole = flipped(record, whole, v);
       if (name == Op::stack) {
-        if (static_cast<std::int64_t>(count) != run_.items[record.items].i) throw NotRolled{};
-        add_stack(record, whole, dim);
-        stacked = true;
+        const auto made = static_cast<RunValue>(run_.items[record.results].i);
+        stacked[k] = {count, permuted(record, whole, dim < 0 ? dim + rank + 1 : dim, made)};
         return count;
       }
-      const bool grown = !apart && plans_[view_.made_at(v).loop].grown.contains(view_.slot(v));
       joins.emplace(k, grown ? whole : join(record, v, whole, dim));
       joined.emplace_back(k, count);
       return count;
     });
-    if (stacked) return;
+    if (!stacked.empty()) {
+      add_stack(record, stacked);
+      return;
+    }
     std::vector<Item> items;
     for (std::uint32_t k = 0; k < record.item_count; ++k) {
       Item item = run_.items[record.items + k];
@@ -649,10 +693,61 @@ class RunRoller {
     return writer_.end_with(like, moved);
   }
 
-  void add_stack(const OpRecord& record, RunValue whole, std::int64_t dim) {
+  // What some of the steps made: torch.stack(states[1:]).
+  RunValue sliced(const OpRecord& record, RunValue whole, const Collected& steps, RunValue like) {
+    std::vector<std::int64_t> sizes = writer_.dims(whole);
+    sizes[0] = static_cast<std::int64_t>(steps.count);
+    const auto from = static_cast<std::int64_t>(steps.from);
+    writer_.begin(added_.slice, record);
+    writer_.add(ItemKind::kTensor, whole);
+    for (const std::int64_t number : {std::int64_t{0}, from, from + sizes[0], std::int64_t{1}}) {
+      writer_.add(ItemKind::kInt, number);
+    }
+    return writer_.end_with(like, sizes);
+  }
+
+  // The steps of a loop from the last one to the first.
+  RunValue flipped(const OpRecord& record, RunValue whole, RunValue like) {
+    const std::vector<std::int64_t> sizes = writer_.dims(whole);
+    writer_.begin(added_.flip, record);
+    writer_.add(ItemKind::kTensor, whole);
+    writer_.add_ints({0});
+    return writer_.end_with(like, sizes);
+  }
+
+  // torch.stack of what steps made, which is joined already, and of single values beside it: a state
+  // before the loop, or what its first step made in its own way.
+  void add_stack(const OpRecord& record,
+                 const std::map<std::uint32_t, std::pair<std::size_t, RunValue>>& joined) {
     const auto v = static_cast<RunValue>(run_.items[record.results].i);
-    const int rank = run_.values[v].rank;
-    writer_.number[v] = permuted(record, whole, dim < 0 ? dim + rank : dim, v);
+    std::int64_t dim = run_.items[record.items + record.item_count - 1].i;
+    if (dim < 0) dim += run_.values[v].rank;
+    std::vector<RunValue> parts;
+    const auto end = static_cast<std::uint32_t>(run_.items[record.items].i) + 1;
+    for (std::uint32_t k = 1; k < end;) {
+      if (const auto it = joined.find(k); it != joined.end()) {
+        parts.push_back(it->second.second);
+        k += static_cast<std::uint32_t>(it->second.first);
+        continue;
+      }
+      const RunValue one = read(static_cast<RunValue>(run_.items[record.items + k++].i));
+      std::vector<std::int64_t> sizes = writer_.dims(one);
+      sizes.insert(sizes.begin() + dim, 1);
+      writer_.begin(added_.reshape, record);
+      writer_.add(ItemKind::kTensor, one);
+      writer_.add_ints(sizes);
+      parts.push_back(writer_.end_with(v, sizes));
+    }
+    if (parts.size() > 1) {
+      std::vector<std::int64_t> sizes;
+      for (int axis = 0; axis < run_.values[v].rank; ++axis) sizes.push_back(run_.dim(v, axis));
+      writer_.begin(added_.cat, record);
+      writer_.add(ItemKind::kList, static_cast<std::int64_t>(parts.size()));
+      for (const RunValue part : parts) writer_.add(ItemKind::kTensor, part);
+      writer_.add(ItemKind::kInt, dim);
+      parts = {writer_.end_with(v, sizes)};
+    }
+    writer_.number[v] = parts.front();
   }
 
   // What torch.cat makes of the collected values along `dim`.
@@ -675,6 +770,7 @@ class RunRoller {
   const std::vector<LoopPlaces>& loops_;
   const std::vector<LoopPlan>& plans_;
   const std::vector<ReadList>& unread_;
+  const std::set<std::size_t>& apart_;
   const Added& added_;
   Writer writer_;
   std::set<RunValue> read_alone_;
