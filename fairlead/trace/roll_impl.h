@@ -333,6 +333,8 @@ struct Plan {
   std::vector<ReadList> unread;  // lists whose length varies and that no loop goes over
   // By run: operators outside of loops that take a tensor into a number of parts that varies.
   std::vector<std::set<std::size_t>> apart;
+  // And those that join one tensor with itself, as many times as a size says.
+  std::vector<std::set<std::size_t>> repeated;
 };
 // What the arguments of every body are; throws NotRolled.
 [[nodiscard]] Plan plan_loops(const std::vector<RunView>& views,
@@ -340,7 +342,7 @@ struct Plan {
 
 // Operators that rolling puts in.
 struct Added {
-  std::uint32_t loop, select, slice, permute, reshape, cat, full, cumsum, sub, flip;
+  std::uint32_t loop, select, slice, permute, reshape, cat, full, cumsum, sub, flip, expand;
 };
 [[nodiscard]] Added add_operators(Vocabulary& vocabulary);
 

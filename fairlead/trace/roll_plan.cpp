@@ -17,7 +17,7 @@ class Planner {
     for (std::size_t k = 0; k < loops_.size(); ++k) {
       for (const RunView& view : views_) check_writes(k, view);
     }
-    return {std::move(plans_), std::move(unread_), std::move(apart_)};
+    return {std::move(plans_), std::move(unread_), std::move(apart_), std::move(repeated_)};
   }
 
  private:
@@ -181,8 +181,10 @@ class Planner {
       if (mains[r].size() != mains[0].size()) throw NotRolled{};
     }
     apart_.resize(views_.size());
+    repeated_.resize(views_.size());
     for (std::size_t m = 0; m < mains[0].size(); ++m) {
       if (views_[0].def(mains[0][m]).name.has(Trait::kTakesApart)) find_apart(mains, m);
+      if (views_[0].joins(mains[0][m])) find_repeated(mains, m);
       if (views_[0].def(mains[0][m]).name != Op::fairlead_tolist) continue;
       ReadList list;
       std::vector<std::size_t> counts;
@@ -218,6 +220,22 @@ class Planner {
     }
     if (counts.size() < 2) return;
     for (std::size_t r = 0; r < views_.size(); ++r) apart_[r].insert(mains[r][m]);
+  }
+
+  // torch.stack([grid] * x.shape[0])
+  void find_repeated(const std::vector<std::vector<std::size_t>>& mains, std::size_t m) {
+    std::set<std::int64_t> counts;
+    for (std::size_t r = 0; r < views_.size(); ++r) {
+      const Run& run = views_[r].run;
+      const Item* list = &run.items[run.ops[mains[r][m]].items];
+      if (list->kind != ItemKind::kList || list->i < 1) return;
+      for (std::int64_t k = 1; k <= list->i; ++k) {
+        if (list[k].kind != ItemKind::kTensor || list[k].i != list[1].i) return;
+      }
+      counts.insert(list->i);
+    }
+    if (counts.size() < 2) return;
+    for (std::size_t r = 0; r < views_.size(); ++r) repeated_[r].insert(mains[r][m]);
   }
 
   // The list that a split took its sizes from: where a part begins is known from it, too.
@@ -385,7 +403,7 @@ class Planner {
   const std::vector<LoopPlaces>& loops_;
   std::vector<LoopPlan> plans_;
   std::vector<ReadList> unread_;
-  std::vector<std::set<std::size_t>> apart_;
+  std::vector<std::set<std::size_t>> apart_, repeated_;
 };
 
 }  // namespace

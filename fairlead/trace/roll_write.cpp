@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "fairlead/trace/roll_impl.h"
+#include "fairlead/trace/roll_writer.h"
 
 namespace fairlead::rolling {
 
@@ -25,130 +26,11 @@ Added add_operators(Vocabulary& vocabulary) {
           add(Op::full),
           add(Op::cumsum),
           add(Op::sub_Tensor),
-          add(Op::flip)};
+          add(Op::flip),
+          add(Op::expand)};
 }
 
 namespace {
-
-// A run under construction from parts of another.
-class Writer {
- public:
-  explicit Writer(const Run& from) : from_(from) {}
-
-  Run made;
-  std::unordered_map<RunValue, RunValue> number;  // value of the old run -> of the new
-
-  RunValue copy_value(RunValue v) {
-    const ValueFact& old = from_.values[v];
-    ValueFact fact = old;
-    fact.dims = static_cast<std::uint32_t>(made.dims.size());
-    for (int axis = 0; axis < old.rank; ++axis) made.dims.push_back(from_.dim(v, axis));
-    const auto it = number.find(old.alias);
-    fact.alias = old.alias != kNoRunValue && it != number.end() ? it->second : kNoRunValue;
-    fact.producer = -1;
-    fact.constant = -1;
-    const RunValue id = push(fact);
-    number[v] = id;
-    if (const auto strides = from_.strides.find(v); strides != from_.strides.end()) {
-      made.strides.emplace(id, strides->second);
-    }
-    return id;
-  }
-  RunValue input(RunValue v) {
-    const RunValue id = copy_value(v);
-    ValueFact& fact = made.values[id];
-    fact.origin = Origin::kInput;
-    fact.alias = kNoRunValue;
-    made.inputs.push_back(id);
-    return id;
-  }
-  RunValue constant(RunValue v) {
-    const RunValue id = copy_value(v);
-    RunConstant kept = from_.constants[from_.values[v].constant];
-    kept.value = id;
-    made.values[id].constant = static_cast<std::int32_t>(made.constants.size());
-    made.constants.push_back(std::move(kept));
-    return id;
-  }
-  RunValue result(RunValue v) {
-    const RunValue id = copy_value(v);
-    made.values[id].producer = static_cast<std::int32_t>(made.ops.size());
-    if (const auto kept = from_.kept.find(v); kept != from_.kept.end()) {
-      RunConstant copy = kept->second;
-      copy.value = id;
-      made.kept.emplace(id, std::move(copy));
-    }
-    return id;
-  }
-  // A value that no operator of the old run made.
-  RunValue fresh(RunValue like, const std::vector<std::int64_t>& dims) {
-    ValueFact fact = from_.values[like];
-    fact.origin = Origin::kOperator;
-    fact.rank = static_cast<std::uint8_t>(dims.size());
-    fact.dims = static_cast<std::uint32_t>(made.dims.size());
-    made.dims.insert(made.dims.end(), dims.begin(), dims.end());
-    fact.alias = kNoRunValue;
-    fact.constant = -1;
-    fact.producer = static_cast<std::int32_t>(made.ops.size());
-    return push(fact);
-  }
-  [[nodiscard]] std::vector<std::int64_t> dims(RunValue v) const {
-    std::vector<std::int64_t> list;
-    for (int axis = 0; axis < made.values[v].rank; ++axis) list.push_back(made.dim(v, axis));
-    return list;
-  }
-
-  void begin(std::uint32_t op, const OpRecord& like) {
-    record_ = like;
-    record_.op = op;
-    record_.items = static_cast<std::uint32_t>(made.items.size());
-  }
-  void add(ItemKind kind, std::int64_t i) {
-    Item item;
-    item.kind = kind;
-    item.i = i;
-    made.items.push_back(item);
-  }
-  void add_ints(const std::vector<std::int64_t>& values) {
-    add(ItemKind::kList, static_cast<std::int64_t>(values.size()));
-    for (const std::int64_t v : values) add(ItemKind::kInt, v);
-  }
-  void end_arguments() {
-    record_.item_count = static_cast<std::uint32_t>(made.items.size()) - record_.items;
-    record_.results = static_cast<std::uint32_t>(made.items.size());
-  }
-  void end() {
-    record_.result_count = static_cast<std::uint32_t>(made.items.size()) - record_.results;
-    made.ops.push_back(record_);
-  }
-  // An operator with one new result.
-  RunValue select(const Added& added, const OpRecord& like, RunValue of, std::int64_t dim,
-                  std::int64_t index, RunValue old) {
-    std::vector<std::int64_t> sizes = dims(of);
-    sizes.erase(sizes.begin() + dim);
-    begin(added.select, like);
-    add(ItemKind::kTensor, of);
-    add(ItemKind::kInt, dim);
-    add(ItemKind::kInt, index);
-    return end_with(old, sizes);
-  }
-  RunValue end_with(RunValue like, const std::vector<std::int64_t>& sizes) {
-    end_arguments();
-    const RunValue id = fresh(like, sizes);
-    add(ItemKind::kTensor, id);
-    end();
-    return id;
-  }
-
- private:
-  RunValue push(const ValueFact& fact) {
-    made.values.push_back(fact);
-    return static_cast<RunValue>(made.values.size() - 1);
-  }
-
-  const Run& from_;
-  OpRecord record_;
-};
 
 class RunRoller {
  public:
@@ -160,6 +42,7 @@ class RunRoller {
         plans_(rolling.plan.loops),
         unread_(rolling.plan.unread),
         apart_(rolling.plan.apart.at(number)),
+        repeated_(rolling.plan.repeated.at(number)),
         added_(rolling.added),
         writer_(view.run),
         collected_(loops_.size()) {}
@@ -595,6 +478,19 @@ class RunRoller {
     std::map<std::uint32_t, std::pair<std::size_t, RunValue>> stacked;  // item -> how many, joined
     view_.each_tensor(op, [&](std::uint32_t k, RunValue v, std::int64_t left) -> std::size_t {
       if (left == 0) return 1;
+      const int rank = run_.values[v].rank;
+      if (repeated_.contains(op)) {
+        const auto count = static_cast<std::size_t>(left);
+        const std::int64_t dim = run_.items[record.items + record.item_count - 1].i;
+        const RunValue whole = repeat(record, v, left);
+        if (name != Op::stack) {
+          joins.emplace(k, join(record, v, whole, dim));
+          joined.emplace_back(k, count);
+          return count;
+        }
+        stacked[k] = {count, permuted(record, whole, dim < 0 ? dim + rank + 1 : dim, v)};
+        return count;
+      }
       const RunView::Parts parts = view_.parts_at(op, k, left);
       const bool apart = parts.count > 0 && is_taken_apart(parts.op);
       const Collected steps = apart ? Collected{parts.count, 0, false}
@@ -603,7 +499,6 @@ class RunRoller {
       if (count == 0) return 1;
       if (!view_.joins(op)) throw NotRolled{};
       const std::int64_t dim = run_.items[record.items + record.item_count - 1].i;
-      const int rank = run_.values[v].rank;
       if (apart && !parts.unbound) {
         if (name != Op::cat || (dim < 0 ? dim + rank : dim) != parts.dim) {
           throw NotRolled{};
@@ -693,6 +588,18 @@ class RunRoller {
     return writer_.end_with(like, moved);
   }
 
+  // A tensor as often as a size says: [count, ...].
+  RunValue repeat(const OpRecord& record, RunValue v, std::int64_t count) {
+    const RunValue one = read(v);
+    std::vector<std::int64_t> sizes = writer_.dims(one);
+    sizes.insert(sizes.begin(), count);
+    writer_.begin(added_.expand, record);
+    writer_.add(ItemKind::kTensor, one);
+    writer_.add_ints(sizes);
+    writer_.add(ItemKind::kBool, 0);
+    return writer_.end_with(v, sizes);
+  }
+
   // What some of the steps made: torch.stack(states[1:]).
   RunValue sliced(const OpRecord& record, RunValue whole, const Collected& steps, RunValue like) {
     std::vector<std::int64_t> sizes = writer_.dims(whole);
@@ -770,7 +677,7 @@ class RunRoller {
   const std::vector<LoopPlaces>& loops_;
   const std::vector<LoopPlan>& plans_;
   const std::vector<ReadList>& unread_;
-  const std::set<std::size_t>& apart_;
+  const std::set<std::size_t>&apart_, &repeated_;
   const Added& added_;
   Writer writer_;
   std::set<RunValue> read_alone_;

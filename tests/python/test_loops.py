@@ -476,3 +476,23 @@ def test_lists_of_what_steps_made_are_used_in_any_of_these_ways(kind, tmp_path):
         expected = expected if isinstance(expected, tuple) else (expected,)
         for got, want in zip(session.run(None, {session.get_inputs()[0].name: x.numpy()}), expected, strict=True):
             torch.testing.assert_close(torch.from_numpy(got), want.detach(), rtol=1e-4, atol=1e-5)
+
+
+class Repeated(torch.nn.Module):
+    """One tensor as often as a size says, stacked or joined."""
+
+    def forward(self, x):
+        grid = torch.arange(x.shape[1]).float()
+        return torch.stack([grid] * x.shape[0]) + x, torch.cat([x[:, :1]] * x.shape[1], 1)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_tensor_may_be_repeated_as_often_as_a_size_says(batch, tmp_path):
+    model = Repeated().eval()
+    result = fairlead.export(model, (torch.randn(batch, 5),), tmp_path / "m.onnx")
+    assert result.contract.inputs[0]["shape"] == ["batch", "x_dim_1"]
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for shape in ((1, 1), (2, 5), (7, 4)):
+        x = torch.randn(shape)
+        for got, want in zip(session.run(None, {session.get_inputs()[0].name: x.numpy()}), model(x), strict=True):
+            torch.testing.assert_close(torch.from_numpy(got), want)
