@@ -35,6 +35,8 @@ PACKAGES = {
              "kiwisolver", "contourpy", "pyparsing", "fonttools", "seaborn", "torchvision"],
     "forecasting": ["neuralforecast", "coreforecast", "utilsforecast", "pytorch_lightning", "lightning_utilities",
                     "torchmetrics", "pytz", "pyarrow"],
+    "parts": ["torchvision", "torchaudio", "speechbrain", "hyperpyyaml", "monai", "kornia", "kornia_rs",
+              "vector-quantize-pytorch", "einops", "einx", "frozendict", "loguru", "torch-einops-utils"],
     # Exporters of others, for benchmarks/run.py and families.py.
     "peers": ["mobius-onnx", "onnxscript", "onnx-shape-inference", "onnx_ir", "ml_dtypes", "requests", "sentencepiece"],
 }  # fmt: skip

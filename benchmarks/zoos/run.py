@@ -23,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 FOLDER = HERE.parents[1] / "build" / "zoos"
 ZOOS = (
     "timm", "torchvision", "diffusers", "lucid", "kornia", "segmentation", "monai", "audio", "geometric", "spandrel",
-    "operators", "open_clip", "tabular", "eeg", "yolo", "forecasting",
+    "operators", "open_clip", "tabular", "eeg", "yolo", "forecasting", "parts",
 )  # fmt: skip
 SECONDS = 90
 

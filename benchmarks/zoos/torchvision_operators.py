@@ -32,7 +32,7 @@ def nms(boxes, scores, threshold):
         kept.append(k)
         low, high = torch.maximum(boxes[k, :2], boxes[:, :2]), torch.minimum(boxes[k, 2:], boxes[:, 2:])
         inner = (high - low).clamp(min=0).prod(1)
-        alive &= inner / (area[k] + area - inner) <= threshold
+        alive &= ~(inner / (area[k] + area - inner) > threshold)  # of empty boxes it is no number
     return torch.tensor(kept, dtype=torch.int64)
 
 

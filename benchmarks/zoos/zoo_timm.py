@@ -34,6 +34,12 @@ PLAIN = (  # take any image
     "inception_resnet_v2", "inception_v4", "lcnetv2_small", "legacy_seresnet18", "legacy_xception", "lowformer_b0",
     "qwen3_vit_88m", "gemma4_vit_167m", "vit_base_mci_224", "mobilenetv5_300m",
     "starnet_s050", "efficientvit_m1", "hrnet_w18_small_v2", "twins_pcpvt_base", "crossvit_9_240", "cspdarknet53", "res2next50",
+    "repvit_m1", "starnet_s100", "resnest50d", "xception65", "resnet18", "pit_xs_224", "ese_vovnet19b_slim_dw",
+    "hiera_small_abswin_256", "csatv2_21m", "repghostnet_111", "mobileone_s2", "swiftformer_l1", "sequencer2d_m",
+    "crossvit_15_dagger_408", "swiftformer_l3", "vit_relpos_medium_patch16_cls_224", "dla60_res2net", "poolformerv2_s36",
+    "gernet_m", "ghostnetv2_130", "caformer_s36", "resnest26d", "convit_small", "densenetblur121d",
+    "halonet_h1", "efficientvit_m4", "focalnet_tiny_lrf", "mambaout_kobe", "res2net50_26w_6s", "test_convnext2", "lcnet_075",
+    "selecsls60b",
 )  # fmt: skip
 DYNAMIC = {  # what the library itself offers for other sizes
     "vit_tiny_patch16_224": {"dynamic_img_size": True, "img_size": 64},

@@ -74,6 +74,7 @@ struct Row {
   std::vector<Place> to_vary;      // for which it was opened: of one size in its parent
   Evidence reason;                 // why its sizes are not the parent's
   std::vector<std::int64_t> rest;  // sizes to try where it turns out to be of one size only
+  std::vector<Sizes> elsewhere;    // beyond other bounds of its parent, where it is the same one
 
   bool fixed = false;     // in the places that decide
   bool by_value = false;  // it parts from its parent by values

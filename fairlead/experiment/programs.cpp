@@ -60,6 +60,7 @@ Task<bool> Lab::is_held(Row& row, Sizes sizes) {
       other.side = Side::kAside;
       other.places.clear();
       other.rest.clear();
+      other.elsewhere.push_back(std::move(sizes));
       co_return true;
     }
   }

@@ -230,12 +230,23 @@ Task<bool> Lab::settle(Row& row, Questions::Other other, Built::Question questio
 }
 
 // Whether the same operators are executed behind what looks like a bound of one symbol, where
-// another symbol is as large (max(height, width) > 112): then it is no bound of the first, and the
-// questions about both tell where the program ends.
+// another symbol is as large (max(height, width) > 112) or has left a bound of its own (height < 16
+// or width < 16): then it is no bound of the first, and the questions about both tell where the
+// program ends.
 Task<bool> Lab::runs_elsewhere(Row& row, Questions::Other other) {
   if (!other.bound || other.symbol < 0) co_return false;
   const auto k = static_cast<std::size_t>(other.symbol);
   const Setting base = row.probed->runs[0].values;
+  const std::size_t before = row.crossed.size();
+  const std::vector<Sizes> elsewhere = row.elsewhere;
+  for (const Sizes& sizes : elsewhere) {
+    std::optional<Setting> setting = setting_of(*row.probed, sizes);
+    if (!setting || ((*setting)[k] < base[k]) != (other.setting[k] < base[k])) continue;
+    (*setting)[k] = other.setting[k];
+    const Ran ran = co_await try_at(row, sizes_at(*row.probed, *setting), true);
+    if (ran.run >= 0) row.crossed.push_back({ran.run, std::move(*setting)});
+  }
+  if (row.crossed.size() > before) co_return true;
   if (other.setting[k] >= base[k]) co_return false;
   for (std::size_t j = 0; j < base.size(); ++j) {
     if (j == k || base[j] >= base[k] || row.probed->symbols[j].max < base[k]) continue;

@@ -55,8 +55,8 @@ struct Taken {
   std::size_t loop = kMain;
   Slot slot;
   std::vector<std::size_t> splits = {};  // by run: the operator that split it; empty: unbound
-  std::size_t skipped = 0;  // parts in front that no step takes; behind, where it goes backwards
-  bool backwards = false;   // from the last part on
+  bool reversed = false;                 // from the last part to the first
+  std::size_t shift = 0;                 // parts that come before the one of the first step
   bool operator==(const Taken&) const = default;
 };
 
@@ -79,6 +79,7 @@ struct LoopPlan {
   // By run, then step: how long what the steps before made is along that dim, joined.
   std::map<Slot, std::vector<std::vector<std::int64_t>>> grown_before;
   std::set<Slot> last;           // what is read behind the loop as the last step made it
+  std::set<Slot> first;          // and as the first one did
   std::set<std::size_t> unread;  // offsets of tolist whose length varies: its numbers are left out
 };
 
@@ -130,6 +131,7 @@ class RunView {
       const OpDef& def = vocabulary.ops[record.op];
       if (def.name == Op::fairlead_tolist) find_entries(op);
       if (def.name == Op::split_with_sizes) find_parts(op);
+      if (def.name == Op::split_Tensor) find_equal_parts(op);
       for (int k = 0; k < def.written_count; ++k) {
         const RunValue v = argument(op, def.writes < 0 ? -1 : def.writes + k);
         if (v != kNoRunValue) written_.insert(root(v));
@@ -248,7 +250,7 @@ class RunView {
     if (run.items[at].kind == ItemKind::kList) ++at;
     return {run.items.begin() + at, run.items.begin() + begins[entry + 1]};
   }
-  // Where part `part` of split_with_sizes begins, or, of a list that tolist gave, what the entries
+  // Where part `part` of what was split begins, or, of a list that tolist gave, what the entries
   // before it are together.
   [[nodiscard]] std::int64_t begin_of(std::size_t op, std::size_t part) const {
     const auto it = begins_.find(op);
@@ -289,6 +291,14 @@ class RunView {
       sum += run.items[record.items + 2 + static_cast<std::uint32_t>(k)].i;
     }
   }
+  // split(self, size, dim)
+  void find_equal_parts(std::size_t op) {
+    const OpRecord& record = run.ops[op];
+    if (record.item_count < 2 || record.result_count == 0) return;
+    const Item &size = run.items[record.items + 1], &parts = run.items[record.results];
+    if (size.kind != ItemKind::kInt || parts.kind != ItemKind::kList) return;
+    for (std::int64_t k = 0; k < parts.i; ++k) begins_[op].push_back(k * size.i);
+  }
   [[nodiscard]] std::uint32_t skip(std::uint32_t at) const {
     ++looked_at_;
     const Item& item = run.items[at++];
@@ -308,16 +318,23 @@ class RunView {
   std::set<RunValue> written_;
 };
 
-// How many values of a list from item `at` on, of `left` that remain, are what every step of a loop
-// made, in order; 0: none. `number` is the run's.
-[[nodiscard]] std::size_t collected_at(const RunView& view, const std::vector<LoopPlaces>& loops,
-                                       std::size_t number, std::uint32_t at, std::int64_t left);
+// How many values of a list from item `at` on, of `left` that remain, are what steps of a loop made
+// one after the other, or one before the other; 0: none. `number` is the run's.
+struct Collected {
+  std::size_t count = 0;
+  std::size_t from = 0;  // the first of these steps
+  bool reversed = false;
+};
+[[nodiscard]] Collected collected_at(const RunView& view, const std::vector<LoopPlaces>& loops,
+                                     std::size_t number, std::uint32_t at, std::int64_t left);
 
 struct Plan {
   std::vector<LoopPlan> loops;
-  // By run: operators that take a tensor apart into as many parts as a size says.
-  std::vector<std::set<std::size_t>> apart;
   std::vector<ReadList> unread;  // lists whose length varies and that no loop goes over
+  // By run: operators outside of loops that take a tensor into a number of parts that varies.
+  std::vector<std::set<std::size_t>> apart;
+  // And those that join one tensor with itself, as many times as a size says.
+  std::vector<std::set<std::size_t>> repeated;
 };
 // What the arguments of every body are; throws NotRolled.
 [[nodiscard]] Plan plan_loops(const std::vector<RunView>& views,
@@ -325,7 +342,7 @@ struct Plan {
 
 // Operators that rolling puts in.
 struct Added {
-  std::uint32_t loop, select, slice, permute, reshape, cat, full, cumsum, sub;
+  std::uint32_t loop, select, slice, permute, reshape, cat, full, cumsum, sub, flip, expand;
 };
 [[nodiscard]] Added add_operators(Vocabulary& vocabulary);
 

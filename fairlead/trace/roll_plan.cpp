@@ -17,7 +17,7 @@ class Planner {
     for (std::size_t k = 0; k < loops_.size(); ++k) {
       for (const RunView& view : views_) check_writes(k, view);
     }
-    return {std::move(plans_), std::move(apart_), std::move(unread_)};
+    return {std::move(plans_), std::move(unread_), std::move(apart_), std::move(repeated_)};
   }
 
  private:
@@ -113,63 +113,34 @@ class Planner {
     return {Role::kInvariant, index_of(plan.invariants, one)};
   }
 
-  // Which parts the steps of one run take.
-  struct Row {
-    std::size_t parts = 0, first = 0, last = 0, steps = 0;
-
-    // False where it is not one after the other, forwards or backwards.
-    bool add(std::size_t part, std::size_t step, std::size_t of) {
-      parts = of;
-      if (step == 0) first = part;
-      last = part;
-      ++steps;
-      return part == first + step || part + step == first;
-    }
-  };
-  // for x in parts[1:], for x in reversed(parts): as many are left out in every run. One step alone
-  // goes forwards and backwards. False where the runs differ.
-  static bool follow(Taken& taken, const std::vector<Row>& rows) {
-    const auto turns = [](const Row& row) { return row.last < row.first; };
-    taken.backwards = std::any_of(rows.begin(), rows.end(), turns);
-    const auto skipped = [&](const Row& row) {
-      return taken.backwards ? row.parts - 1 - row.first : row.first;
-    };
-    taken.skipped = skipped(rows.front());
-    return std::all_of(rows.begin(), rows.end(), [&](const Row& row) {
-      return row.parts == 0 ||
-             ((row.steps < 2 || turns(row) == taken.backwards) && skipped(row) == taken.skipped);
-    });
-  }
-
   // for x in tensor: another value in each step, all made by one operator or one loop before.
   Use taken(std::size_t k, const std::vector<Seen>& seen) {
     Taken found;
-    found.of.assign(views_.size(), kNoRunValue);
-    std::vector<Row> rows(views_.size());
+    std::set<std::ptrdiff_t> before, behind;  // how many parts lie on either side, less the step
+    std::size_t shorter = k;                  // the loop whose steps may be too short
     for (const Seen& s : seen) {
       const RunView& view = views_[s.run];
       const Place made = view.made_at(s.v);
       Taken now = found;
-      const std::size_t steps = loops_[k].counts[s.run];
+      now.of.assign(views_.size(), kNoRunValue);
+      std::size_t part = made.step, parts = 0;
       if (made.loop != kMain) {
-        const auto& theirs = loops_[made.loop].counts;
-        if (theirs[s.run] != steps) throw NotRolled{theirs[s.run] > steps ? made.loop : k};
-        if (!rows[s.run].add(made.step, s.step, steps)) throw NotRolled{k};
+        parts = loops_[made.loop].counts[s.run];
+        if (parts > loops_[k].counts[s.run]) shorter = made.loop;
         now.of.clear();
         now.loop = made.loop;
         now.slot = view.slot(s.v);
       } else {
         const std::int32_t producer = view.run.values[s.v].producer;
-        if (producer < 0 || found.of.empty()) throw NotRolled{};
+        if (producer < 0) throw NotRolled{};
         const auto op = static_cast<std::size_t>(producer);
         const OpName& name = view.def(op).name;
-        const bool split = name == Op::split_with_sizes;
+        const bool split = name == Op::split_with_sizes || name == Op::split_Tensor;
         if (!split && name != Op::unbind_int) throw NotRolled{};
         const OpRecord& record = view.run.ops[op];
-        // A list comes first among the results.
-        const std::size_t part = view.result_number(s.v) - 1;
-        const auto parts = static_cast<std::size_t>(view.run.items[record.results].i);
-        if (!rows[s.run].add(part, s.step, parts) || (split && part != s.step)) throw NotRolled{k};
+        part = view.result_number(s.v) - 1;  // a list comes first among the results
+        parts = static_cast<std::size_t>(view.run.items[record.results].i);
+        if (!found.of.empty()) now.of = found.of;
         now.of[s.run] = view.argument(op, 0);
         if (split) {
           now.splits.resize(views_.size());
@@ -180,16 +151,23 @@ class Planner {
         const int rank = view.run.values[now.of[s.run]].rank;
         if (now.dim < 0) now.dim += rank;
       }
+      const auto step = static_cast<std::ptrdiff_t>(s.step);
+      before.insert(static_cast<std::ptrdiff_t>(part) - step);
+      behind.insert(static_cast<std::ptrdiff_t>(parts - part) - 1 - step);
       const bool first = &s == &seen.front();
-      if (!first && (now.loop != found.loop || now.dim != found.dim || now.slot != found.slot)) {
+      if (!first && (now.loop != found.loop || now.dim != found.dim || now.slot != found.slot ||
+                     now.of.empty() != found.of.empty())) {
         throw NotRolled{};
       }
       if (!first && s.step > 0 && now.of != found.of) throw NotRolled{};
       found = now;
     }
-    if (!follow(found, rows)) throw NotRolled{k};
+    found.reversed = before.size() > 1;
+    const std::set<std::ptrdiff_t>& side = found.reversed ? behind : before;
+    if (side.size() > 1 || *side.begin() < 0) throw NotRolled{shorter};
+    found.shift = static_cast<std::size_t>(*side.begin());
     if (found.loop != kMain) (void)index_of(plans_[found.loop].collected, found.slot);
-    if (!found.splits.empty()) find_sizes(k, found);
+    if (!found.splits.empty() && found.shift == 0 && !found.reversed) find_sizes(k, found);
     return {Role::kTaken, index_of(plans_[k].taken, found)};
   }
 
@@ -203,8 +181,10 @@ class Planner {
       if (mains[r].size() != mains[0].size()) throw NotRolled{};
     }
     apart_.resize(views_.size());
+    repeated_.resize(views_.size());
     for (std::size_t m = 0; m < mains[0].size(); ++m) {
-      if (views_[0].def(mains[0][m]).name == Op::unbind_int) find_apart(mains, m);
+      if (views_[0].def(mains[0][m]).name.has(Trait::kTakesApart)) find_apart(mains, m);
+      if (views_[0].joins(mains[0][m])) find_repeated(mains, m);
       if (views_[0].def(mains[0][m]).name != Op::fairlead_tolist) continue;
       ReadList list;
       std::vector<std::size_t> counts;
@@ -228,17 +208,34 @@ class Planner {
     }
   }
 
-  // Operator number m outside of loops gives parts: as many in every run, or as a size says.
+  // Whether an operator gives another number of parts in other runs.
   void find_apart(const std::vector<std::vector<std::size_t>>& mains, std::size_t m) {
-    const auto parts = [&](std::size_t r) {
+    std::set<std::int64_t> counts;
+    for (std::size_t r = 0; r < views_.size(); ++r) {
       const Run& run = views_[r].run;
-      return run.items[run.ops[mains[r][m]].results].i;
-    };
-    for (std::size_t r = 1; r < views_.size(); ++r) {
-      if (views_[r].def(mains[r][m]).name != Op::unbind_int || parts(r) == parts(0)) continue;
-      for (std::size_t each = 0; each < views_.size(); ++each) apart_[each].insert(mains[each][m]);
-      return;
+      const OpRecord& record = run.ops[mains[r][m]];
+      const bool list =
+          record.result_count > 0 && run.items[record.results].kind == ItemKind::kList;
+      counts.insert(list ? run.items[record.results].i : -1);
     }
+    if (counts.size() < 2) return;
+    for (std::size_t r = 0; r < views_.size(); ++r) apart_[r].insert(mains[r][m]);
+  }
+
+  // torch.stack([grid] * x.shape[0])
+  void find_repeated(const std::vector<std::vector<std::size_t>>& mains, std::size_t m) {
+    std::set<std::int64_t> counts;
+    for (std::size_t r = 0; r < views_.size(); ++r) {
+      const Run& run = views_[r].run;
+      const Item* list = &run.items[run.ops[mains[r][m]].items];
+      if (list->kind != ItemKind::kList || list->i < 1) return;
+      for (std::int64_t k = 1; k <= list->i; ++k) {
+        if (list[k].kind != ItemKind::kTensor || list[k].i != list[1].i) return;
+      }
+      counts.insert(list->i);
+    }
+    if (counts.size() < 2) return;
+    for (std::size_t r = 0; r < views_.size(); ++r) repeated_[r].insert(mains[r][m]);
   }
 
   // The list that a split took its sizes from: where a part begins is known from it, too.
@@ -249,6 +246,7 @@ class Planner {
       for (std::size_t r = 0; r < views_.size() && same; ++r) {
         const Run& run = views_[r].run;
         const std::uint32_t sizes = run.ops[taken.splits[r]].items + 1;
+        if (run.items[sizes].kind != ItemKind::kList) return;  // parts of one size
         for (std::size_t step = 0; step < loops_[k].counts[r] && same; ++step) {
           const std::vector<Item> entry = views_[r].entry(plan.reads[i].ops[r], step);
           same = entry.size() == 1 &&
@@ -268,15 +266,17 @@ class Planner {
       if (v == kNoRunValue) return;
       const Place made = view.made_at(v);
       if (made.loop == kMain) return;
-      if (made.step + 1 != loops_[made.loop].counts[number]) throw NotRolled{};
-      plans_[made.loop].last.insert(view.slot(v));
+      const bool is_last = made.step + 1 == loops_[made.loop].counts[number];
+      if (!is_last && made.step > 0) throw NotRolled{};
+      LoopPlan& plan = plans_[made.loop];
+      (is_last ? plan.last : plan.first).insert(view.slot(v));
     };
     for (std::size_t op = 0; op < view.run.ops.size(); ++op) {
       if (view.place(op).loop != kMain) continue;
       view.each_tensor(op, [&](std::uint32_t k, RunValue v, std::int64_t left) -> std::size_t {
         if (const std::size_t parts = view.parts_at(op, k, left).count; parts > 0) return parts;
         const std::uint32_t at = view.run.ops[op].items + k;
-        const std::size_t count = left > 0 ? collected_at(view, loops_, number, at, left) : 0;
+        const std::size_t count = left > 0 ? collected_at(view, loops_, number, at, left).count : 0;
         if (count == 0) {
           last(v);
           return 1;
@@ -396,33 +396,40 @@ class Planner {
     for (const Slot& each : plan.collected) check(each);
     for (const auto& [each, dim] : plan.grown) check(each);
     for (const Slot& each : plan.last) check(each);
+    for (const Slot& each : plan.first) check(each);
   }
 
   const std::vector<RunView>& views_;
   const std::vector<LoopPlaces>& loops_;
   std::vector<LoopPlan> plans_;
-  std::vector<std::set<std::size_t>> apart_;
   std::vector<ReadList> unread_;
+  std::vector<std::set<std::size_t>> apart_, repeated_;
 };
 
 }  // namespace
 
-std::size_t collected_at(const RunView& view, const std::vector<LoopPlaces>& loops,
-                         std::size_t number, std::uint32_t at, std::int64_t left) {
+Collected collected_at(const RunView& view, const std::vector<LoopPlaces>& loops,
+                       std::size_t number, std::uint32_t at, std::int64_t left) {
   const auto value = [&](std::int64_t k) {
     return static_cast<RunValue>(view.run.items[at + static_cast<std::uint32_t>(k)].i);
   };
   const Place first = view.made_at(value(0));
-  if (first.loop == kMain || first.step != 0) return 0;
-  const std::size_t count = loops[first.loop].counts[number];
-  if (static_cast<std::int64_t>(count) > left) return 0;
+  if (first.loop == kMain) return {};
   const Slot slot = view.slot(value(0));
-  for (std::size_t k = 1; k < count; ++k) {
-    const RunValue v = value(static_cast<std::int64_t>(k));
-    const Place made = view.made_at(v);
-    if (made.loop != first.loop || made.step != k || view.slot(v) != slot) return 0;
+  const auto is_step = [&](std::int64_t k, std::size_t step) {
+    const Place made = view.made_at(value(k));
+    return made.loop == first.loop && made.step == step && view.slot(value(k)) == slot;
+  };
+  Collected found{1, first.step, left > 1 && first.step > 0 && is_step(1, first.step - 1)};
+  for (std::int64_t k = 1; k < left; ++k) {
+    if (found.reversed && found.from == 0) break;
+    if (!is_step(k, found.reversed ? found.from - 1 : first.step + found.count)) break;
+    found.from -= found.reversed ? 1 : 0;
+    ++found.count;
   }
-  return count;
+  // One alone is read as what the first or the last step made.
+  if (found.count == 1 && loops[first.loop].counts[number] > 1) return {};
+  return found;
 }
 
 Plan plan_loops(const std::vector<RunView>& views, const std::vector<LoopPlaces>& loops) {

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "fairlead/trace/roll_impl.h"
+#include "fairlead/trace/roll_writer.h"
 
 namespace fairlead::rolling {
 
@@ -24,130 +25,12 @@ Added add_operators(Vocabulary& vocabulary) {
           add(Op::cat),
           add(Op::full),
           add(Op::cumsum),
-          add(Op::sub_Tensor)};
+          add(Op::sub_Tensor),
+          add(Op::flip),
+          add(Op::expand)};
 }
 
 namespace {
-
-// A run under construction from parts of another.
-class Writer {
- public:
-  explicit Writer(const Run& from) : from_(from) {}
-
-  Run made;
-  std::unordered_map<RunValue, RunValue> number;  // value of the old run -> of the new
-
-  RunValue copy_value(RunValue v) {
-    const ValueFact& old = from_.values[v];
-    ValueFact fact = old;
-    fact.dims = static_cast<std::uint32_t>(made.dims.size());
-    for (int axis = 0; axis < old.rank; ++axis) made.dims.push_back(from_.dim(v, axis));
-    const auto it = number.find(old.alias);
-    fact.alias = old.alias != kNoRunValue && it != number.end() ? it->second : kNoRunValue;
-    fact.producer = -1;
-    fact.constant = -1;
-    const RunValue id = push(fact);
-    number[v] = id;
-    if (const auto strides = from_.strides.find(v); strides != from_.strides.end()) {
-      made.strides.emplace(id, strides->second);
-    }
-    return id;
-  }
-  RunValue input(RunValue v) {
-    const RunValue id = copy_value(v);
-    ValueFact& fact = made.values[id];
-    fact.origin = Origin::kInput;
-    fact.alias = kNoRunValue;
-    made.inputs.push_back(id);
-    return id;
-  }
-  RunValue constant(RunValue v) {
-    const RunValue id = copy_value(v);
-    RunConstant kept = from_.constants[from_.values[v].constant];
-    kept.value = id;
-    made.values[id].constant = static_cast<std::int32_t>(made.constants.size());
-    made.constants.push_back(std::move(kept));
-    return id;
-  }
-  RunValue result(RunValue v) {
-    const RunValue id = copy_value(v);
-    made.values[id].producer = static_cast<std::int32_t>(made.ops.size());
-    if (const auto kept = from_.kept.find(v); kept != from_.kept.end()) {
-      RunConstant copy = kept->second;
-      copy.value = id;
-      made.kept.emplace(id, std::move(copy));
-    }
-    return id;
-  }
-  // A value that no operator of the old run made.
-  RunValue fresh(RunValue like, const std::vector<std::int64_t>& dims) {
-    ValueFact fact = from_.values[like];
-    fact.origin = Origin::kOperator;
-    fact.rank = static_cast<std::uint8_t>(dims.size());
-    fact.dims = static_cast<std::uint32_t>(made.dims.size());
-    made.dims.insert(made.dims.end(), dims.begin(), dims.end());
-    fact.alias = kNoRunValue;
-    fact.constant = -1;
-    fact.producer = static_cast<std::int32_t>(made.ops.size());
-    return push(fact);
-  }
-  [[nodiscard]] std::vector<std::int64_t> dims(RunValue v) const {
-    std::vector<std::int64_t> list;
-    for (int axis = 0; axis < made.values[v].rank; ++axis) list.push_back(made.dim(v, axis));
-    return list;
-  }
-
-  void begin(std::uint32_t op, const OpRecord& like) {
-    record_ = like;
-    record_.op = op;
-    record_.items = static_cast<std::uint32_t>(made.items.size());
-  }
-  void add(ItemKind kind, std::int64_t i) {
-    Item item;
-    item.kind = kind;
-    item.i = i;
-    made.items.push_back(item);
-  }
-  void add_ints(const std::vector<std::int64_t>& values) {
-    add(ItemKind::kList, static_cast<std::int64_t>(values.size()));
-    for (const std::int64_t v : values) add(ItemKind::kInt, v);
-  }
-  void end_arguments() {
-    record_.item_count = static_cast<std::uint32_t>(made.items.size()) - record_.items;
-    record_.results = static_cast<std::uint32_t>(made.items.size());
-  }
-  void end() {
-    record_.result_count = static_cast<std::uint32_t>(made.items.size()) - record_.results;
-    made.ops.push_back(record_);
-  }
-  // An operator with one new result.
-  RunValue select(const Added& added, const OpRecord& like, RunValue of, std::int64_t dim,
-                  std::int64_t index, RunValue old) {
-    std::vector<std::int64_t> sizes = dims(of);
-    sizes.erase(sizes.begin() + dim);
-    begin(added.select, like);
-    add(ItemKind::kTensor, of);
-    add(ItemKind::kInt, dim);
-    add(ItemKind::kInt, index);
-    return end_with(old, sizes);
-  }
-  RunValue end_with(RunValue like, const std::vector<std::int64_t>& sizes) {
-    end_arguments();
-    const RunValue id = fresh(like, sizes);
-    add(ItemKind::kTensor, id);
-    end();
-    return id;
-  }
-
- private:
-  RunValue push(const ValueFact& fact) {
-    made.values.push_back(fact);
-    return static_cast<RunValue>(made.values.size() - 1);
-  }
-
-  const Run& from_;
-  OpRecord record_;
-};
 
 class RunRoller {
  public:
@@ -158,7 +41,8 @@ class RunRoller {
         loops_(rolling.loops),
         plans_(rolling.plan.loops),
         unread_(rolling.plan.unread),
-        apart_(rolling.plan.apart[number]),
+        apart_(rolling.plan.apart.at(number)),
+        repeated_(rolling.plan.repeated.at(number)),
         added_(rolling.added),
         writer_(view.run),
         collected_(loops_.size()) {}
@@ -174,11 +58,7 @@ class RunRoller {
         op += loops_[place.loop].period * loops_[place.loop].counts[number_];
         continue;
       }
-      if (is_taken_apart(op)) {
-        add_parts(op);
-      } else if (!is_read_in_steps(op)) {
-        add_operator(op);
-      }
+      if (!is_taken_apart(op) && !is_read_in_steps(op)) add_operator(op);
       ++op;
     }
     for (const RunValue v : run_.outputs) writer_.made.outputs.push_back(read(v));
@@ -240,12 +120,15 @@ class RunRoller {
     // The same value may be an input twice, or be read by its old number: uses say which is meant.
     for (std::size_t t = 0; t < plan.taken.size(); ++t) {
       const RunValue like = taken_value(k, step, t);
-      if (!plan.taken[t].splits.empty()) {
-        taken[t] = part_of(writer, here, taken[t], plan.taken[t], step, like);
-        continue;
+      const Taken& each = plan.taken[t];
+      const std::size_t part =
+          each.reversed ? parts_of(each) - 1 - each.shift - step : step + each.shift;
+      if (!each.splits.empty()) {
+        taken[t] = part_of(writer, here, taken[t], each.dim, each.splits[number_], part, like);
+      } else {
+        taken[t] =
+            writer.select(added_, here, taken[t], each.dim, static_cast<std::int64_t>(part), like);
       }
-      taken[t] = writer.select(added_, here, taken[t], plan.taken[t].dim,
-                               static_cast<std::int64_t>(part_number(plan.taken[t], like)), like);
     }
     std::map<Slot, RunValue> local;
     std::unordered_map<RunValue, RunValue> own;
@@ -325,12 +208,20 @@ class RunRoller {
   }
 
  private:
+  [[nodiscard]] std::size_t parts_of(const Taken& taken) const {
+    if (taken.of.empty()) return loops_[taken.loop].counts[number_];
+    if (!taken.splits.empty()) {
+      return static_cast<std::size_t>(run_.items[run_.ops[taken.splits[number_]].results].i);
+    }
+    return static_cast<std::size_t>(run_.dim(taken.of[number_], static_cast<int>(taken.dim)));
+  }
   // What a loop collects: what is joined behind it, and what is read there and not carried.
   [[nodiscard]] std::vector<Slot> outputs_of(std::size_t k) const {
     std::vector<Slot> slots = plans_[k].collected;
     for (const Slot& slot : plans_[k].last) {
       if (carried_as(k, slot) == kMain) (void)index_of(slots, slot);
     }
+    for (const Slot& slot : plans_[k].first) (void)index_of(slots, slot);
     return slots;
   }
   [[nodiscard]] std::size_t carried_as(std::size_t k, const Slot& slot) const {
@@ -370,10 +261,6 @@ class RunRoller {
     }
     throw NotRolled{};
   }
-  // Which part a value is.
-  [[nodiscard]] std::size_t part_number(const Taken& each, RunValue v) const {
-    return each.loop == kMain ? view_.result_number(v) - 1 : view_.made_at(v).step;
-  }
   // What is taken from, as an input of a step.
   RunValue taken_source(Writer& writer, const Taken& each) const {
     if (!each.of.empty()) return writer.input(each.of[number_]);
@@ -403,15 +290,14 @@ class RunRoller {
     for (const Item& item : numbers) writer.made.items.push_back(item);
     writer.end();
   }
-  // The part of a split tensor that a step takes.
-  RunValue part_of(Writer& writer, const OpRecord& here, RunValue of, const Taken& each,
-                   std::size_t step, RunValue like) const {
-    const std::uint32_t sizes = run_.ops[each.splits[number_]].items + 2;
-    const std::int64_t begin = view_.begin_of(each.splits[number_], step);
-    const std::int64_t size = run_.items[sizes + static_cast<std::uint32_t>(step)].i;
+  // One part of a tensor that operator `split` took apart.
+  RunValue part_of(Writer& writer, const OpRecord& here, RunValue of, std::int64_t dim,
+                   std::size_t split, std::size_t part, RunValue like) const {
+    const std::int64_t begin = view_.begin_of(split, part);
+    const std::int64_t size = run_.dim(like, static_cast<int>(dim));
     writer.begin(added_.slice, here);
     writer.add(ItemKind::kTensor, of);
-    for (const std::int64_t number : {each.dim, begin, begin + size, std::int64_t{1}}) {
+    for (const std::int64_t number : {dim, begin, begin + size, std::int64_t{1}}) {
       writer.add(ItemKind::kInt, number);
     }
     std::vector<std::int64_t> dims;
@@ -419,25 +305,10 @@ class RunRoller {
     return writer.end_with(like, dims);
   }
 
-  // The parts that are read alone, in the order in which they are: the first of them before a loop
-  // over the rest.
-  void add_parts(std::size_t op) {
-    for (const RunValue v : alone_in_order_) {
-      if (run_.values[v].producer != static_cast<std::int32_t>(op)) continue;
-      const OpRecord& record = run_.ops[op];
-      const RunValue of = view_.argument(op, 0);
-      const Item& last = run_.items[record.items + record.item_count - 1];
-      const std::int64_t dim = last.kind == ItemKind::kInt ? last.i : 0;
-      writer_.number[v] =
-          writer_.select(added_, record, read(of), dim < 0 ? dim + run_.values[of].rank : dim,
-                         static_cast<std::int64_t>(view_.result_number(v)) - 1, v);
-    }
-  }
-
   // Whether an operator only takes a tensor apart whose parts are joined again, or taken by loops.
   [[nodiscard]] bool is_taken_apart(std::size_t op) const {
     if (!view_.def(op).name.has(Trait::kTakesApart)) return false;
-    if (apart_.contains(op)) return true;
+    if (apart_.contains(op)) return true;  // single parts are taken where they are read
     const OpRecord& record = run_.ops[op];
     for (std::uint32_t k = 0; k < record.result_count; ++k) {
       const Item& item = run_.items[record.results + k];
@@ -460,21 +331,18 @@ class RunRoller {
 
   // Values that are read other than as one of the parts of a list.
   void find_read_alone() {
-    const auto alone = [&](RunValue v) {
-      if (v != kNoRunValue && read_alone_.insert(v).second) alone_in_order_.push_back(v);
-    };
     for (std::size_t op = 0; op < run_.ops.size(); ++op) {
       if (view_.place(op).loop != kMain) continue;
       view_.each_tensor(op, [&](std::uint32_t k, RunValue v, std::int64_t left) -> std::size_t {
         const std::size_t parts = view_.parts_at(op, k, left).count;
-        if (parts == 0) alone(v);
+        if (parts == 0) read_alone_.insert(v);
         return std::max<std::size_t>(parts, 1);
       });
     }
-    for (const RunValue v : run_.outputs) alone(v);
+    read_alone_.insert(run_.outputs.begin(), run_.outputs.end());
     for (const LoopPlan& plan : plans_) {
-      for (const Values& each : plan.invariants) alone(each[number_]);
-      for (const Carried& each : plan.carried) alone(each.start[number_]);
+      for (const Values& each : plan.invariants) read_alone_.insert(each[number_]);
+      for (const Carried& each : plan.carried) read_alone_.insert(each.start[number_]);
     }
   }
 
@@ -487,7 +355,27 @@ class RunRoller {
   RunValue read(RunValue v) {
     if (const auto it = writer_.number.find(v); it != writer_.number.end()) return it->second;
     if (run_.values[v].origin == Origin::kConstant) return writer_.constant(v);
-    throw NotRolled{};  // what is left of an operator that was taken apart
+    return writer_.number[v] = single_part(v);
+  }
+
+  // One of as many parts as a size says, read alone: the first, say, by the first step of a loop,
+  // which is another one than the rest.
+  RunValue single_part(RunValue v) {
+    const std::int32_t producer = run_.values[v].producer;
+    if (producer < 0 || view_.is_written(view_.root(v))) throw NotRolled{};
+    const auto op = static_cast<std::size_t>(producer);
+    if (!apart_.contains(op)) throw NotRolled{};  // what is left of one that was taken apart
+    const OpRecord& record = run_.ops[op];
+    const RunValue of = view_.argument(op, 0);
+    const Item& item = run_.items[record.items + record.item_count - 1];
+    std::int64_t dim = item.kind == ItemKind::kInt ? item.i : 0;
+    if (dim < 0) dim += run_.values[of].rank;
+    const std::size_t part = view_.result_number(v) - 1;
+    const RunValue whole = read(of);
+    if (view_.def(op).name != Op::unbind_int) {
+      return part_of(writer_, record, whole, dim, op, part, v);
+    }
+    return writer_.select(added_, record, whole, dim, static_cast<std::int64_t>(part), v);
   }
 
   // Where parts of these sizes begin.
@@ -575,6 +463,10 @@ class RunRoller {
       writer_.number[v] = writer_.select(added_, like, collected(k, slot), 0,
                                          static_cast<std::int64_t>(count) - 1, v);
     }
+    for (const Slot& slot : plan.first) {
+      const RunValue v = made(k, 0, slot);
+      writer_.number[v] = writer_.select(added_, like, collected(k, slot), 0, 0, v);
+    }
   }
 
   void add_operator(std::size_t op) {
@@ -583,17 +475,30 @@ class RunRoller {
     // Lists of what steps made: first they are joined, then the operator is written.
     std::vector<std::pair<std::uint32_t, std::size_t>> joined;  // item, how many
     std::unordered_map<std::uint32_t, RunValue> joins;
-    bool stacked = false;
+    std::map<std::uint32_t, std::pair<std::size_t, RunValue>> stacked;  // item -> how many, joined
     view_.each_tensor(op, [&](std::uint32_t k, RunValue v, std::int64_t left) -> std::size_t {
-      if (left == 0 || stacked) return 1;
+      if (left == 0) return 1;
+      const int rank = run_.values[v].rank;
+      if (repeated_.contains(op)) {
+        const auto count = static_cast<std::size_t>(left);
+        const std::int64_t dim = run_.items[record.items + record.item_count - 1].i;
+        const RunValue whole = repeat(record, v, left);
+        if (name != Op::stack) {
+          joins.emplace(k, join(record, v, whole, dim));
+          joined.emplace_back(k, count);
+          return count;
+        }
+        stacked[k] = {count, permuted(record, whole, dim < 0 ? dim + rank + 1 : dim, v)};
+        return count;
+      }
       const RunView::Parts parts = view_.parts_at(op, k, left);
       const bool apart = parts.count > 0 && is_taken_apart(parts.op);
-      const std::size_t count =
-          apart ? parts.count : collected_at(view_, loops_, number_, record.items + k, left);
+      const Collected steps = apart ? Collected{parts.count, 0, false}
+                                    : collected_at(view_, loops_, number_, record.items + k, left);
+      const std::size_t count = steps.count;
       if (count == 0) return 1;
       if (!view_.joins(op)) throw NotRolled{};
       const std::int64_t dim = run_.items[record.items + record.item_count - 1].i;
-      const int rank = run_.values[v].rank;
       if (apart && !parts.unbound) {
         if (name != Op::cat || (dim < 0 ? dim + rank : dim) != parts.dim) {
           throw NotRolled{};
@@ -602,20 +507,26 @@ class RunRoller {
         joined.emplace_back(k, count);
         return count;
       }
-      const RunValue whole =
+      const bool grown = !apart && plans_[view_.made_at(v).loop].grown.contains(view_.slot(v));
+      RunValue whole =
           apart ? in_front(record, parts) : collected(view_.made_at(v).loop, view_.slot(v));
+      const bool all = apart || count == loops_[view_.made_at(v).loop].counts[number_];
+      if (grown && (steps.reversed || !all)) throw NotRolled{};
+      if (!all) whole = sliced(record, whole, steps, v);
+      if (steps.reversed) whole = flipped(record, whole, v);
       if (name == Op::stack) {
-        if (static_cast<std::int64_t>(count) != run_.items[record.items].i) throw NotRolled{};
-        add_stack(record, whole, dim);
-        stacked = true;
+        const auto made = static_cast<RunValue>(run_.items[record.results].i);
+        stacked[k] = {count, permuted(record, whole, dim < 0 ? dim + rank + 1 : dim, made)};
         return count;
       }
-      const bool grown = !apart && plans_[view_.made_at(v).loop].grown.contains(view_.slot(v));
       joins.emplace(k, grown ? whole : join(record, v, whole, dim));
       joined.emplace_back(k, count);
       return count;
     });
-    if (stacked) return;
+    if (!stacked.empty()) {
+      add_stack(record, stacked);
+      return;
+    }
     std::vector<Item> items;
     for (std::uint32_t k = 0; k < record.item_count; ++k) {
       Item item = run_.items[record.items + k];
@@ -677,10 +588,73 @@ class RunRoller {
     return writer_.end_with(like, moved);
   }
 
-  void add_stack(const OpRecord& record, RunValue whole, std::int64_t dim) {
+  // A tensor as often as a size says: [count, ...].
+  RunValue repeat(const OpRecord& record, RunValue v, std::int64_t count) {
+    const RunValue one = read(v);
+    std::vector<std::int64_t> sizes = writer_.dims(one);
+    sizes.insert(sizes.begin(), count);
+    writer_.begin(added_.expand, record);
+    writer_.add(ItemKind::kTensor, one);
+    writer_.add_ints(sizes);
+    writer_.add(ItemKind::kBool, 0);
+    return writer_.end_with(v, sizes);
+  }
+
+  // What some of the steps made: torch.stack(states[1:]).
+  RunValue sliced(const OpRecord& record, RunValue whole, const Collected& steps, RunValue like) {
+    std::vector<std::int64_t> sizes = writer_.dims(whole);
+    sizes[0] = static_cast<std::int64_t>(steps.count);
+    const auto from = static_cast<std::int64_t>(steps.from);
+    writer_.begin(added_.slice, record);
+    writer_.add(ItemKind::kTensor, whole);
+    for (const std::int64_t number : {std::int64_t{0}, from, from + sizes[0], std::int64_t{1}}) {
+      writer_.add(ItemKind::kInt, number);
+    }
+    return writer_.end_with(like, sizes);
+  }
+
+  // The steps of a loop from the last one to the first.
+  RunValue flipped(const OpRecord& record, RunValue whole, RunValue like) {
+    const std::vector<std::int64_t> sizes = writer_.dims(whole);
+    writer_.begin(added_.flip, record);
+    writer_.add(ItemKind::kTensor, whole);
+    writer_.add_ints({0});
+    return writer_.end_with(like, sizes);
+  }
+
+  // torch.stack of what steps made, which is joined already, and of single values beside it: a state
+  // before the loop, or what its first step made in its own way.
+  void add_stack(const OpRecord& record,
+                 const std::map<std::uint32_t, std::pair<std::size_t, RunValue>>& joined) {
     const auto v = static_cast<RunValue>(run_.items[record.results].i);
-    const int rank = run_.values[v].rank;
-    writer_.number[v] = permuted(record, whole, dim < 0 ? dim + rank : dim, v);
+    std::int64_t dim = run_.items[record.items + record.item_count - 1].i;
+    if (dim < 0) dim += run_.values[v].rank;
+    std::vector<RunValue> parts;
+    const auto end = static_cast<std::uint32_t>(run_.items[record.items].i) + 1;
+    for (std::uint32_t k = 1; k < end;) {
+      if (const auto it = joined.find(k); it != joined.end()) {
+        parts.push_back(it->second.second);
+        k += static_cast<std::uint32_t>(it->second.first);
+        continue;
+      }
+      const RunValue one = read(static_cast<RunValue>(run_.items[record.items + k++].i));
+      std::vector<std::int64_t> sizes = writer_.dims(one);
+      sizes.insert(sizes.begin() + dim, 1);
+      writer_.begin(added_.reshape, record);
+      writer_.add(ItemKind::kTensor, one);
+      writer_.add_ints(sizes);
+      parts.push_back(writer_.end_with(v, sizes));
+    }
+    if (parts.size() > 1) {
+      std::vector<std::int64_t> sizes;
+      for (int axis = 0; axis < run_.values[v].rank; ++axis) sizes.push_back(run_.dim(v, axis));
+      writer_.begin(added_.cat, record);
+      writer_.add(ItemKind::kList, static_cast<std::int64_t>(parts.size()));
+      for (const RunValue part : parts) writer_.add(ItemKind::kTensor, part);
+      writer_.add(ItemKind::kInt, dim);
+      parts = {writer_.end_with(v, sizes)};
+    }
+    writer_.number[v] = parts.front();
   }
 
   // What torch.cat makes of the collected values along `dim`.
@@ -703,11 +677,10 @@ class RunRoller {
   const std::vector<LoopPlaces>& loops_;
   const std::vector<LoopPlan>& plans_;
   const std::vector<ReadList>& unread_;
-  const std::set<std::size_t>& apart_;
+  const std::set<std::size_t>&apart_, &repeated_;
   const Added& added_;
   Writer writer_;
   std::set<RunValue> read_alone_;
-  std::vector<RunValue> alone_in_order_;
   std::vector<std::map<Slot, RunValue>> collected_;  // by loop: the values of all steps
 };
 

@@ -419,3 +419,110 @@ def test_a_loop_carries_and_collects_complex_numbers(tmp_path):
         x = torch.randn(shape)
         for got, expected in zip(session.run(None, {session.get_inputs()[0].name: x.numpy()}), model(x), strict=True):
             torch.testing.assert_close(torch.from_numpy(got), expected.detach(), rtol=1e-4, atol=1e-5)
+
+
+class Cell(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.inner, self.gru = torch.nn.Linear(4, 4), torch.nn.GRUCell(4, 4)
+
+    def after(self, state, x):
+        return (self.inner(state) + x).tanh()
+
+
+class FirstStepApart(Cell):
+    """The first step has no state yet, and its result stands in the list before those of the others."""
+
+    def forward(self, x):
+        state, made = None, []
+        for step in range(x.shape[1]):
+            state = x[:, step].tanh() if state is None else self.after(state, x[:, step])
+            made.append(state)
+        hidden, states = None, []
+        for step in range(x.shape[1]):
+            hidden = self.gru(x[:, step], hidden)
+            states.append(hidden)
+        return torch.stack(made, 1), torch.stack(states)
+
+
+class Around(Cell):
+    """A state before the loop and something else behind it, in one list."""
+
+    def forward(self, x):
+        made = [x[:, 0]]
+        for step in range(x.shape[1]):
+            made.append(self.after(made[-1], x[:, step]))
+        return torch.stack([*made, x[:, -1]], -1)
+
+
+class Backwards(Cell):
+    """Both directions, joined step by step; the list of one is turned round."""
+
+    def forward(self, x):
+        ahead, back, last = [], [], x[:, 0] * 0
+        for part in x.unbind(1):
+            last = self.after(last, part)
+            ahead.append(last)
+        for part in reversed(x.unbind(1)):
+            last = self.after(last, part)
+            back.append(last)
+        both = [torch.cat(pair, -1) for pair in zip(ahead, reversed(back), strict=True)]
+        return torch.stack(both, 1), torch.stack(back[::-1], 1)
+
+
+class SplitInto(Cell):
+    """Parts of one size, the first of which is read by itself."""
+
+    def forward(self, x):
+        state, made = None, []
+        for part in x.split(1, 1):
+            state = part if state is None else self.after(state, part)
+            made.append(state)
+        return torch.cat(made, 1)
+
+
+class SomeOfThem(Cell):
+    """What all steps but the last or the first made, and what the first one made."""
+
+    def forward(self, x):
+        state, made = x[:, 0], []
+        for step in range(x.shape[1]):
+            state = self.after(state, x[:, step])
+            made.append(state)
+        return torch.stack(made[1:], 1), torch.stack(made[:-1], 1), made[0], sum(made)
+
+
+@pytest.mark.parametrize("kind", [FirstStepApart, Around, Backwards, SplitInto, SomeOfThem])
+def test_lists_of_what_steps_made_are_used_in_any_of_these_ways(kind, tmp_path):
+    model = kind().eval()
+    result = fairlead.export(model, (torch.randn(2, 9, 4),), tmp_path / "m.onnx")
+    assert result.contract.inputs[0]["shape"] == ["batch", "x_dim_1", "4"]
+    assert result.operators["Loop"] <= 4
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for shape in ((1, 2, 4), (3, 3, 4), (2, 9, 4), (1, 40, 4)):
+        x = torch.randn(shape)
+        expected = model(x)
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        for got, want in zip(session.run(None, {session.get_inputs()[0].name: x.numpy()}), expected, strict=True):
+            torch.testing.assert_close(torch.from_numpy(got), want.detach(), rtol=1e-4, atol=1e-5)
+
+
+class Repeated(torch.nn.Module):
+    """One tensor as often as a size says, stacked or joined."""
+
+    def forward(self, x):
+        grid = torch.arange(x.shape[1]).float()
+        return torch.stack([grid] * x.shape[0]) + x, torch.cat([x[:, :1]] * x.shape[1], 1)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_tensor_may_be_repeated_as_often_as_a_size_says(batch, tmp_path):
+    model = Repeated().eval()
+    result = fairlead.export(model, (torch.randn(batch, 5),), tmp_path / "m.onnx")
+    assert result.contract.inputs[0]["shape"] == ["batch", "x_dim_1"]
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx")
+    for shape in ((1, 1), (2, 5), (7, 4)):
+        x = torch.randn(shape)
+        for got, want in zip(session.run(None, {session.get_inputs()[0].name: x.numpy()}), model(x), strict=True):
+            torch.testing.assert_close(torch.from_numpy(got), want)

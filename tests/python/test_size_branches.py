@@ -581,3 +581,20 @@ def test_what_bounds_one_of_two_sizes_that_are_alike_does_not_bound_the_other(tm
     model, path = FewColumns().eval(), tmp_path / "m.onnx"
     fairlead.export(model, (torch.randn(3, 9),), path)
     agrees(model, path, (50, 2), (50, 5), (50, 6), (3, 3))
+
+
+class EitherIsSmall(torch.nn.Module):
+    def forward(self, x):
+        height, width = x.shape[1:]
+        if height < 16 or width < 16:
+            x = torch.nn.functional.pad(x, (0, max(0, 16 - width), 0, max(0, 16 - height)))
+        return x[:, :16, :16]
+
+
+@pytest.mark.parametrize("example", [(24, 30), (12, 30), (30, 12), (12, 13)])
+def test_a_program_of_either_of_two_bounds_takes_both_sides(example, tmp_path):
+    """What lies behind the second bound is the program that was opened for the first."""
+    model, path = EitherIsSmall().eval(), tmp_path / "m.onnx"
+    fairlead.export(model, (torch.randn(2, *example),), path)
+    sizes = (3, 15, 16, 40)
+    agrees(model, path, *((2, height, width) for height in sizes for width in sizes))

@@ -7,8 +7,14 @@ namespace fairlead::onnx {
 namespace {
 
 // torchvision::nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor
+//
+// A box whose second corner is not beyond its first overlaps none in torchvision; the standard's
+// operator takes the corners in either order, so such a box is made empty.
 void lower_nms(Lowering& b) {
-  const Val boxes = b.unsqueeze(b.in(0, Dtype::kFloat32), {0});
+  const Val corners = b.in(0, Dtype::kFloat32);
+  const Val first = b.slice(corners, 1, b.ints({0}), b.ints({2}));
+  const Val second = b.op("Max", {first, b.slice(corners, 1, b.ints({2}), b.ints({4}))});
+  const Val boxes = b.unsqueeze(b.concat({first, second}, 1), {0});
   const Val scores = b.unsqueeze(b.in(1, Dtype::kFloat32), {0, 1});
   const std::int64_t one[] = {1};
   const Val threshold = b.filled(b.number(2), Dtype::kFloat32, one);
