@@ -1,6 +1,7 @@
 // Statements of several operators: tensors made of sizes, and operators that read memory.
 #include "fairlead/base/error.h"
 #include "fairlead/source/torch_source_impl.h"
+#include "fairlead/symbol/equal.h"
 
 namespace fairlead {
 namespace {
@@ -43,7 +44,7 @@ std::vector<std::int64_t> TorchWriter::memory_order(const Node& node, std::size_
     std::size_t found = shape.size();
     for (std::size_t at = shape.size(); at-- > 0;) {
       if (placed[at]) continue;
-      if (held[at].expr == within || is_const(shape[at], 1)) {
+      if (is_const(shape[at], 1) || equal(*graph_.pool, held[at].expr, within)) {
         found = at;
         if (is_const(shape[at], 1)) break;
       }

@@ -416,8 +416,18 @@ Expr ExprPool::floordiv(Expr a, Expr b) {
 Expr ExprPool::ceildiv(Expr a, Expr b) { return neg(floordiv(neg(a), b)); }
 
 // Remainder by k > 1: coefficients are reduced to (-k/2, k/2], the constant to [0, k), and
-// (g*a + g*c) mod (g*k) is g*((a + c) mod k).
+// (g*a + g*c) mod (g*k) is g*((a + c) mod k). A remainder by a multiple of k tells no more than what
+// it is of: (-(n % 8)) % 4 is (-n) % 4.
 Expr ExprPool::mod_constant(const std::vector<ExprTerm>& dividend, std::int64_t divisor) {
+  for (const ExprTerm& term : dividend) {
+    if (term.atoms.size() != 1 || term.atoms[0]->kind != ExprKind::kMod) continue;
+    Expr of = term.atoms[0]->args[0], by = term.atoms[0]->args[1];
+    if (!is_const(by) || by->value <= 0 || !divides(divisor, by->value)) continue;
+    if (dividend.size() == 1 && term.coefficient == 1 && by->value == divisor) break;  // itself
+    const ExprTerm factor{floor_modulo(term.coefficient, divisor), {}};
+    Expr without = sub(from_terms(dividend), from_terms({term}));
+    return mod_constant(terms_of(add(without, mul(from_terms({factor}), of))), divisor);
+  }
   std::vector<ExprTerm> rest;
   auto common = static_cast<std::uint64_t>(divisor);
   for (const ExprTerm& term : dividend) {

@@ -115,6 +115,7 @@ void ProgramBuilder::add_operator() {
     node.args.push_back(read_item(at, name));
     if (k == 0) add_scaled_hints(record, def);
     if (k == 0) add_frame_hints(record, def);
+    if (k == 0) add_stride_hints(record, def, node);
   }
   if (def.name.has(Trait::kStrided)) {
     hints_.erase(hints_.begin(), hints_.begin() + static_cast<std::ptrdiff_t>(frame_hints_));
@@ -171,24 +172,6 @@ void ProgramBuilder::add_frame_hints(const OpRecord& record, const OpDef& def) {
       }
     }
   }
-}
-
-// as_strided reads memory: the strides and the offset of its tensor become its last argument.
-void ProgramBuilder::add_strides(const OpRecord& record, Node& node) {
-  const auto v = static_cast<RunValue>(run_.items[record.items].i);
-  const auto it = run_.strides.find(v);
-  if (it == run_.strides.end()) return;
-  Arg list;
-  list.kind = ArgKind::kList;
-  for (std::size_t k = 0; k < it->second.size(); ++k) {
-    std::vector<std::int64_t> seen;
-    for (const Run* run : request_.runs) seen.push_back(run->strides.at(v).at(k));
-    Arg stride;
-    stride.kind = ArgKind::kInt;
-    stride.expr = solve_int(seen, "a stride");
-    list.items.push_back(std::move(stride));
-  }
-  node.args.push_back(std::move(list));
 }
 
 // The results of an out= variant are its written tensors in order. Of other operators that write
@@ -258,6 +241,7 @@ void ProgramBuilder::add_results(const OpRecord& record, Node node) {
   add_count_guard(node, made.size());
   graph().nodes.push_back(std::move(node));
   const std::size_t index = graph().nodes.size() - 1;
+  note_number(graph().nodes[index]);
   for (std::size_t k = 0; k < made.size(); ++k) {
     const RunValue v = made[k];
     if (v == kNoRunValue) continue;

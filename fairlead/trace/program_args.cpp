@@ -312,8 +312,10 @@ void ProgramBuilder::add_constant(RunValue v) {
   };
   const bool known = !request_.nested && request_.rolled == nullptr && op_ < run_.ops.size() &&
                      vocabulary_.ops[run_.ops[op_].op].name == Op::lift_fresh;
+  const std::size_t before = graph().nodes.size();
   functional_.define_root(
       v, constant_value(graph(), request_.runs, v, solver_, known ? &numbers : nullptr, where()));
+  if (graph().nodes.size() > before) note_number(graph().nodes.back());
 }
 
 }  // namespace fairlead

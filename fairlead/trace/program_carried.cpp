@@ -147,13 +147,17 @@ std::vector<CarryId> ProgramBuilder::number_ids(std::uint32_t offset, int k) con
 
 Expr ProgramBuilder::remembered(std::uint32_t at, const std::vector<std::int64_t>& observed) {
   const std::uint32_t offset = at - run_.ops[op_].items;
-  if (request_.nested) return read_in_step(offset, observed);
+  if (request_.nested) {
+    const Expr own = read_in_step(offset, observed);
+    return own != nullptr ? own : read_below(observed);
+  }
   const Fits fits = [&](Expr e) { return explains(e, observed); };
   if (const std::vector<CarryId> own = number_ids(offset, -1); !own.empty()) {
     const Expr e = unified(own, fits);
     if (e != nullptr && is_const(e) && forgot()) note_fitted(e, "a number");
     return e;
   }
+  if (const Expr e = read_below(observed); e != nullptr) return e;
   if (request_.rolled != nullptr) return nullptr;  // operators of a loop have the call of another
   // Where some runs gave a number of their own, others a plain one: not what stood at one place of
   // two different calls.
@@ -186,7 +190,8 @@ Expr ProgramBuilder::read_in_step(std::uint32_t offset, const std::vector<std::i
 // operator computes of a factor below Python.
 Expr ProgramBuilder::written(std::uint32_t offset, const std::vector<std::int64_t>& observed,
                              const Fits& fits) {
-  if (forgot() || vocabulary_.ops[run_.ops[op_].op].name.has(Trait::kScales)) return nullptr;
+  if (forgot() || !just_read_.empty()) return nullptr;
+  if (vocabulary_.ops[run_.ops[op_].op].name.has(Trait::kScales)) return nullptr;
   std::vector<Expr> by_run;
   for (std::size_t r = 0; r < observed.size(); ++r) {
     const Run& run = *request_.runs[r];

@@ -64,6 +64,8 @@ class ProgramBuilder {
   void find_writes();
   void add_inputs();
   void add_operator();
+  void add_stride_hints(const OpRecord& record, const OpDef& def, const Node& node);
+  std::vector<Expr> dense_strides(RunValue v, const Shape& shape);
   void add_strides(const OpRecord& record, Node& node);
   void add_scaled_hints(const OpRecord& record, const OpDef& def);
   void add_frame_hints(const OpRecord& record, const OpDef& def);
@@ -189,6 +191,12 @@ class ProgramBuilder {
   template <typename T>
   void read_number(const Node& node, const std::vector<T>& seen, std::int64_t element);
   bool reads_value(const OpRecord& record, const Node& node);
+  void note_number(const Node& node);
+  std::unordered_map<ValueId, Expr> numbers_;  // that tensors of one element hold
+  // The numbers that were read directly before the operator at hand: x.view(t, -1) reads t below
+  // Python, where numbers have no memory.
+  std::vector<Expr> just_read_;
+  Expr read_below(const std::vector<std::int64_t>& observed);
   void read_flag(const Node& node, const std::vector<std::int64_t>& seen);
   [[nodiscard]] bool tainted_args() const;
   [[nodiscard]] bool sized_args();

@@ -16,6 +16,11 @@ void ProgramBuilder::read_number(const Node& node, const std::vector<T>& seen,
   constexpr bool kIsInteger = std::is_same_v<T, std::int64_t>;
   Expr fitting = nullptr;
   if constexpr (kIsInteger) {
+    const auto held = numbers_.find(from);
+    if (held != numbers_.end() && explains(held->second, seen)) {
+      reads_[place] = held->second;
+      return;
+    }
     if (varies && !tainted_args()) fitting = solver_.solve(seen, hints_).expr;
   }
   if (fitting != nullptr && is_product(fitting)) {  // torch.tensor(x.shape).prod().item()
@@ -60,6 +65,15 @@ void ProgramBuilder::read_number(const Node& node, const std::vector<T>& seen,
   }
 }
 
+// The number of a tensor that was given where an operator takes an integer.
+Expr ProgramBuilder::read_below(const std::vector<std::int64_t>& observed) {
+  const auto varies = [&](std::int64_t v) { return v != observed[0]; };
+  if (std::none_of(observed.begin(), observed.end(), varies)) return nullptr;
+  const auto it = std::find_if(just_read_.begin(), just_read_.end(),
+                               [&](Expr e) { return explains(e, observed); });
+  return it == just_read_.end() ? nullptr : *it;
+}
+
 // .item(), .tolist(), bool(t): results that are numbers. Each is a symbol where it varies.
 bool ProgramBuilder::reads_value(const OpRecord& record, const Node& node) {
   bool reads = vocabulary_.ops[record.op].name.has(Trait::kReads);  // perhaps no number of it
@@ -75,8 +89,12 @@ bool ProgramBuilder::reads_value(const OpRecord& record, const Node& node) {
       read_flag(node, over_runs(at, true, [](const Item& i) { return i.i; }));
     } else {
       read_number(node, over_runs(at, true, [](const Item& i) { return i.i; }), element++);
+      const auto known =
+          reads_.find({static_cast<CarryId>(op_), static_cast<CarryId>(element - 1)});
+      if (known != reads_.end()) just_read_.push_back(known->second);
     }
   }
+  if (!reads) just_read_.clear();
   return reads;
 }
 

@@ -1,4 +1,5 @@
 // Tests of expressions: normal form, text, evaluation, substitution, and what is refused.
+#include "fairlead/symbol/equal.h"
 #include "fairlead/symbol/expr.h"
 
 #include <doctest/doctest.h>
@@ -317,6 +318,22 @@ TEST_CASE("padding to as many windows as fit, written with a remainder, is a pla
   CHECK(pool.to_string(size) == "ceildiv(n, 32)");
   CHECK(pool.to_string(pool.max(pool.mod(size, pool.constant(4)), pool.constant(-1))) ==
         "(ceildiv(n, 32))%4");
+}
+
+TEST_CASE("what pads to a multiple is that multiple, however it is written") {
+  ExprPool pool;
+  Expr n = pool.symbol("n"), eight = pool.constant(8), four = pool.constant(4);
+  const Expr left = pool.mod(n, eight);
+  CHECK(pool.mod(left, four) == pool.mod(n, four));
+  CHECK(pool.mod(pool.neg(left), four) == pool.mod(pool.neg(n), four));
+  CHECK(pool.mod(pool.sub(four, pool.mod(n, four)), four) == pool.mod(pool.neg(n), four));
+  CHECK(pool.to_string(pool.mod(pool.mod(n, four), eight)) == "n%4");
+  CHECK(pool.to_string(pool.mod(pool.add(pool.mod(n, four), pool.constant(1)), four)) ==
+        "(n + 1)%4");
+  const Expr padded = pool.add(n, pool.mod(pool.neg(n), four));
+  CHECK(equal(pool, padded, pool.mul(four, pool.ceildiv(n, four))));
+  CHECK(equal(pool, pool.mul(n, padded), pool.mul(pool.mul(n, four), pool.ceildiv(n, four))));
+  CHECK_FALSE(equal(pool, padded, pool.mul(four, pool.floordiv(n, four))));
 }
 
 TEST_CASE("numbers that went through floats compute as Python does") {

@@ -375,3 +375,50 @@ def test_numbers_that_another_size_lets_through_are_tried(tmp_path):
         inputs = torch.randn(3, n), torch.randn(2, m)
         (got,) = session.run(None, {name: t.numpy() for name, t in zip(names, inputs, strict=True)})
         torch.testing.assert_close(torch.from_numpy(got), model(*inputs), rtol=1e-4, atol=1e-4)
+
+
+def padded_to(x, multiple):
+    rest = (multiple - x.shape[1] % multiple) % multiple
+    return F.pad(x, (0, 0, 0, rest)) if rest > 0 else x
+
+
+def blocks(x):
+    """As many as torch.div counts: a tensor, which PyTorch reads below Python."""
+    x = padded_to(x, 4)
+    return x.view(x.shape[0], torch.div(x.shape[1], 4, rounding_mode="trunc"), 4, -1).sum(2)
+
+
+def overlapping_blocks(x):
+    x = padded_to(x, 4)
+    x = x.view(x.shape[0], torch.div(x.shape[1], 4, rounding_mode="floor"), 4, 1)
+    return x.as_strided((x.shape[0], 2 * x.shape[1] - 1, 4, 1), (x.stride(0), x.stride(1) // 2, x.stride(2), 1))
+
+
+def windows_of_a_padded_part(x):
+    x = padded_to(x, 4)
+    x = x.view(x.shape[0], -1, 4, 3).transpose(1, 2).reshape(-1, x.shape[1] // 4, 3)
+    x = F.pad(x, (0, 0, 2, 2), value=-1)
+    return x.as_strided((x.shape[0], x.shape[1] - 3, 4, 3), (x.stride(0), x.stride(1), x.stride(1), x.stride(2)))
+
+
+COUNTED = {
+    "a slice": (lambda x: x[:, : torch.div(x.shape[1], 4, rounding_mode="trunc")] * 2, 3),
+    "minus one": (lambda x: x[:, : (torch.div(x.shape[1], 3, rounding_mode="floor") - 1) * 2 + 1] * 2, 3),
+    "a remainder": (lambda x: x[:, : torch.remainder(torch.tensor(x.shape[1]), 5) + 1] * 2, 3),
+    "blocks": (blocks, 3),
+    "overlapping blocks": (overlapping_blocks, 1),
+    "windows of a padded part": (windows_of_a_padded_part, 3),
+}
+
+
+@pytest.mark.parametrize(("fn", "width"), COUNTED.values(), ids=COUNTED)
+@pytest.mark.parametrize("length", [7, 8])
+def test_numbers_in_tensors_that_are_made_of_sizes_are_known(fn, width, length, tmp_path):
+    model = Wrap(fn)
+    found = fairlead.export(model, (torch.randn(3, length, width),), tmp_path / "m.onnx").contract
+    assert "fits every run" not in found.text()
+    assert "read_" not in found.text()
+    session = onnxruntime.InferenceSession(tmp_path / "m.onnx", providers=["CPUExecutionProvider"])
+    for size in (4, 5, 6, 7, 8, 12, 13, 33, 64):
+        x = torch.randn(5, size, width)
+        assert_same(session.run(None, {session.get_inputs()[0].name: x.numpy()}), model(x))

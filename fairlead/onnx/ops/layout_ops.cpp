@@ -4,6 +4,7 @@
 
 #include "fairlead/onnx/families.h"
 #include "fairlead/onnx/ops/index_forms.h"
+#include "fairlead/symbol/equal.h"
 
 namespace fairlead::onnx {
 namespace {
@@ -199,7 +200,7 @@ std::optional<Ints> order_in_memory(Lowering& b, const Shape& held) {
     std::size_t found = shape.size();
     for (std::size_t at = shape.size(); at-- > 0;) {
       if (placed[at]) continue;
-      if (held[at] == within || is_const(shape[at], 1)) {
+      if (is_const(shape[at], 1) || equal(b.pool(), held[at], within)) {
         found = at;
         if (is_const(shape[at], 1)) break;
       }
@@ -210,6 +211,12 @@ std::optional<Ints> order_in_memory(Lowering& b, const Shape& held) {
     within = b.pool().mul(within, shape[found]);
   }
   return order;
+}
+
+std::string text(Lowering& b, const Shape& sizes) {
+  std::string out = "(";
+  for (const Expr size : sizes) out += (out.size() > 1 ? ", " : "") + b.pool().to_string(size);
+  return out + ")";
 }
 
 Memory memory_of(Lowering& b, std::size_t sizes, std::size_t strides, std::size_t offset,
@@ -224,7 +231,10 @@ Memory memory_of(Lowering& b, std::size_t sizes, std::size_t strides, std::size_
     if (held.size() != shape.size() + 1) b.unsupported("strides of another rank");
     first = b.has(offset) ? b.pool().sub(first, held.back()) : b.expr(0);
     const std::optional<Ints> order = order_in_memory(b, held);
-    if (!order) b.unsupported("a tensor whose memory has gaps or overlaps");
+    if (!order) {
+      b.unsupported("a tensor whose memory has gaps or overlaps, of sizes " + text(b, shape) +
+                    " with strides " + text(b, Shape(held.begin(), held.end() - 1)));
+    }
     m.order = *order;
   }
   m.flat = b.op("Reshape", {b.transpose(b.in(0), m.order), b.ints({-1})});
