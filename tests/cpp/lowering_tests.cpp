@@ -241,6 +241,22 @@ TEST_CASE("every form that cannot be written is in one error, each place with it
   onnx::unregister_op("mylib.other");
 }
 
+TEST_CASE("windows and offsets whose sums are no numbers of 64 bits are refused") {
+  for (const std::string node :
+       {"aten.im2col.default(%0, [2, 2], [1, 1], [0, 0], [1, -9223372036854775808])",
+        "aten.im2col.default(%0, [-9223372036854775808, 2], [1, 1], [0, 0], [1, 1])",
+        "aten.max_pool2d.default(%0, [-9223372036854775808, 2], [2, 2])",
+        "aten.max_pool2d.default(%0, [2, 2], [2, 2], [0, 9223372036854775807])",
+        "aten.round.decimals(%0, -9223372036854775808)",
+        "aten.diag_embed.default(%0, -9223372036854775808)"}) {
+    CAPTURE(node);
+    const Source source("input %0: float32[1, 2, 4, 4]\n%1: float32[1, 2, 2, 2] = " + node +
+                        "\noutput \"y\" = %1\n");
+    CHECK_THROWS_WITH_AS((void)source.lower(), doctest::Contains("a number of 2147483647 at most"),
+                         Error);
+  }
+}
+
 TEST_CASE("an operator of one's own is lowered by what was registered, until it is taken back") {
   const Source source(
       "input %0 \"x\": float32[2]\n%1: float32[2] = mylib.op(%0)\noutput \"y\" = %1\n");
