@@ -257,6 +257,14 @@ TEST_CASE("windows and offsets whose sums are no numbers of 64 bits are refused"
   }
 }
 
+TEST_CASE("a shift by the least integer is one within the size") {
+  const Source source(
+      "input %0: float32[1, 2, 3, 4]\n"
+      "%1: float32[1, 2, 3, 4] = aten.roll.default(%0, [-9223372036854775808], [2])\n"
+      "output \"y\" = %1\n");
+  CHECK_NOTHROW((void)source.lower());
+}
+
 TEST_CASE("an operator of one's own is lowered by what was registered, until it is taken back") {
   const Source source(
       "input %0 \"x\": float32[2]\n%1: float32[2] = mylib.op(%0)\noutput \"y\" = %1\n");

@@ -19,10 +19,17 @@ std::int64_t at(const ShapeCall& call, std::size_t k, std::size_t axis, std::int
 struct Window {
   std::int64_t kernel, stride, padding, dilation;
   bool ceil = false;
+
+  // Whether its sums and products are numbers of 64 bits.
+  [[nodiscard]] bool counts() const {
+    constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
+    const auto beyond = [](std::int64_t n) { return n > kMost || n < -kMost; };
+    return !beyond(kernel) && !beyond(stride) && !beyond(padding) && !beyond(dilation);
+  }
 };
 
 Expr slide(ExprPool& pool, Expr x, const Window& w) {
-  if (w.stride < 1) return nullptr;
+  if (w.stride < 1 || !w.counts()) return nullptr;
   std::int64_t shift = 2 * w.padding - w.dilation * (w.kernel - 1) - 1;
   // Rounded up, but the last window starts within the input or its left padding.
   if (w.ceil) shift = std::min(shift + w.stride - 1, w.padding - 1);
@@ -47,10 +54,10 @@ ResultShapes convolution(const ShapeCall& call) {
     Expr& x = shape[first + k];
     if (!is_const(weight[k + 2])) return {};
     const Window w{weight[k + 2]->value, at(call, 3, k, 1), at(call, 4, k, 0), at(call, 5, k, 1)};
-    const std::int64_t extra =
-        at(call, 7, k, 0) + w.dilation * (w.kernel - 1) + 1 - 2 * w.padding - w.stride;
-    x = transposed ? pool.add(pool.mul(x, pool.constant(w.stride)), pool.constant(extra))
-                   : slide(pool, x, w);
+    if (!w.counts()) return {};
+    const std::int64_t extra = w.dilation * (w.kernel - 1) + 1 - 2 * w.padding - w.stride;
+    const Expr added = pool.add(pool.constant(at(call, 7, k, 0)), pool.constant(extra));
+    x = transposed ? pool.add(pool.mul(x, pool.constant(w.stride)), added) : slide(pool, x, w);
   }
   return {shape};
 }
@@ -108,7 +115,7 @@ ResultShapes shuffled(const ShapeCall& call) {
   if (!call.is_value(0) || call.rank(0) < 3 || !factor || *factor < 1) return {};
   ExprPool& pool = call.pool;
   std::vector<Expr> shape = list_of(call.shape(0));
-  const Expr by = pool.constant(*factor), square = pool.constant(*factor * *factor);
+  const Expr by = pool.constant(*factor), square = pool.mul(by, by);
   Expr& channels = shape[shape.size() - 3];
   channels = unshuffle ? pool.mul(channels, square) : pool.floordiv(channels, square);
   for (std::size_t k = shape.size() - 2; k < shape.size(); ++k) {
