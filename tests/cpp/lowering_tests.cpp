@@ -257,6 +257,17 @@ TEST_CASE("windows and offsets whose sums are no numbers of 64 bits are refused"
   }
 }
 
+TEST_CASE("an equation without a letter for each axis is refused") {
+  for (const std::string equation : {"ij,kj->ik", "i,kj->ik", "ijkl,kjm->ik", "ijm,kjm->iz"}) {
+    CAPTURE(equation);
+    const Source source(
+        "symbol b: size = %0[0]\ninput %0: float32[b, 3, 4]\ninput %1: float32[5, 3, 4]\n"
+        "%2: float32[b, 5] = aten.einsum.default(\"" +
+        equation + "\", [%0, %1])\noutput \"y\" = %2\n");
+    CHECK_THROWS_WITH_AS((void)source.lower(), doctest::Contains("expected an equation"), Error);
+  }
+}
+
 TEST_CASE("a shift by the least integer is one within the size") {
   const Source source(
       "input %0: float32[1, 2, 3, 4]\n"
