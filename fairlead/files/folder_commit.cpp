@@ -164,7 +164,7 @@ void Staging::commit_folder() {
         fail_write(target_, reason, function_);
       }
       if (reason == 0) {
-        sync_path(parent, target_, function_);
+        sync_names(parent, target_, function_);
         discard();
         return;
       }
@@ -180,7 +180,7 @@ void Staging::commit_folder() {
       reason = change_places(content_, final.string());
     }
     if (reason == 0) {
-      sync_path(parent, target_, function_);
+      sync_names(parent, target_, function_);
       carry_late(content_, final);
     } else if (cannot_exchange(reason)) {
       move_one_by_one(files, content_, final, *this);

@@ -189,7 +189,7 @@ void Staging::move(const std::string& name) const {
   }
 }
 
-void Staging::sync_parent() const { sync_path(parent_, target_, function_); }
+void Staging::sync_parent() const { sync_names(parent_, target_, function_); }
 
 void Staging::commit_file() {
   sync_path(path(), target_, function_);

@@ -27,10 +27,9 @@ bool cannot_sync(int error_number) {
          error_number == EROFS || error_number == EACCES;
 }
 
-}  // namespace
-
-void sync_path(const std::string& path, const std::string& shown_as, const std::string& function) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+void sync_opened(const std::string& path, int flags, const std::string& shown_as,
+                 const std::string& function) {
+  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | flags);
   if (descriptor < 0) {
     if (cannot_sync(errno)) return;
     fail_write(shown_as, errno, function);
@@ -42,6 +41,17 @@ void sync_path(const std::string& path, const std::string& shown_as, const std::
   const int reason = errno;
   ::close(descriptor);
   if (result != 0 && !cannot_sync(reason)) fail_write(shown_as, reason, function);
+}
+
+}  // namespace
+
+void sync_path(const std::string& path, const std::string& shown_as, const std::string& function) {
+  sync_opened(path, O_NOFOLLOW, shown_as, function);
+}
+
+void sync_names(const std::string& folder, const std::string& shown_as,
+                const std::string& function) {
+  sync_opened(folder, O_DIRECTORY, shown_as, function);
 }
 
 void sync_tree(const std::string& folder, const std::string& shown_as,

@@ -6,9 +6,13 @@
 
 namespace fairlead {
 
-// Waits until what was written to a file, or the names in a folder, are on the disk. Nothing
-// happens where the file system has no such thing. Throws Error(kIo) naming `shown_as`.
+// Waits until what was written to a file or folder of ours is on the disk. Nothing happens where the
+// file system has no such thing. Throws Error(kIo) naming `shown_as`.
 void sync_path(const std::string& path, const std::string& shown_as, const std::string& function);
+
+// The same with the names in a folder of the user's, which a link may lead to.
+void sync_names(const std::string& folder, const std::string& shown_as,
+                const std::string& function);
 
 // All files and folders below `folder`, but for second names of files, and the folder itself.
 void sync_tree(const std::string& folder, const std::string& shown_as, const std::string& function);

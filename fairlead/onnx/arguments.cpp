@@ -11,6 +11,19 @@ namespace {
 
 const Arg kNoArg;
 
+// Axes, groups, windows: sums and products of two such numbers are numbers of 64 bits.
+constexpr std::int64_t kMostCounted = (std::int64_t{1} << 31) - 1;
+
+std::int64_t counted(const Arguments& arguments, std::size_t i, Expr e) {
+  if (!is_const(e)) arguments.must_be_constant("argument " + std::to_string(i), e);
+  if (e->value > kMostCounted || e->value < -kMostCounted) {
+    arguments.unsupported("expected a number of " + std::to_string(kMostCounted) +
+                          " at most as argument " + std::to_string(i) + ", got " +
+                          std::to_string(e->value));
+  }
+  return e->value;
+}
+
 }  // namespace
 
 const Arg& Arguments::arg(std::size_t i) const {
@@ -72,11 +85,7 @@ Shape Arguments::integers(std::size_t i) const {
   return list;
 }
 
-std::int64_t Arguments::constant_int(std::size_t i) const {
-  const Expr e = integer(i);
-  if (!is_const(e)) must_be_constant("argument " + std::to_string(i), e);
-  return e->value;
-}
+std::int64_t Arguments::constant_int(std::size_t i) const { return counted(*this, i, integer(i)); }
 
 std::int64_t Arguments::constant_int(std::size_t i, std::int64_t otherwise) const {
   return has(i) ? constant_int(i) : otherwise;
@@ -84,10 +93,7 @@ std::int64_t Arguments::constant_int(std::size_t i, std::int64_t otherwise) cons
 
 Ints Arguments::constant_ints(std::size_t i) const {
   Ints list;
-  for (const Expr e : integers(i)) {
-    if (!is_const(e)) must_be_constant("argument " + std::to_string(i), e);
-    list.push_back(e->value);
-  }
+  for (const Expr e : integers(i)) list.push_back(counted(*this, i, e));
   return list;
 }
 
@@ -97,7 +103,8 @@ double Arguments::number(std::size_t i, double otherwise) const {
     case ArgKind::kNone:
       return otherwise;
     case ArgKind::kInt:
-      return static_cast<double>(constant_int(i));
+      if (!is_const(a.expr)) must_be_constant("argument " + std::to_string(i), a.expr);
+      return static_cast<double>(a.expr->value);
     case ArgKind::kBool:
       return a.number;
     case ArgKind::kFloat:

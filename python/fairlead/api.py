@@ -18,7 +18,7 @@ from fairlead.elsewhere.stand_ins import where_it_is
 from fairlead.experiment.job import Job
 from fairlead.experiment.progress import Progress
 from fairlead.experiment.result import ExportResult
-from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options, check_cache
+from fairlead.options import DEFAULT_OPSET, OnnxRuntime, Options, check_cache, check_modules
 from fairlead.programs.export import check_tracer, is_program
 from fairlead.quantize import Blocks
 from fairlead.record.control_flow import ControlFlow
@@ -140,6 +140,7 @@ def export_with(
             f"[export] Expected a path that ends in .onnx, and a model that is observed, with lora='inputs', got "
             f"{got}. Leave one of them out."
         )
+    check_modules(model)
     with (
         uncompiled(),
         made_here(),

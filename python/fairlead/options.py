@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -203,12 +204,44 @@ def check_cache(cache: Any, fused: bool, opset: int) -> bool:
 def in_training(model: torch.nn.Module, name: str = "") -> str | None:
     """The first module in training mode. What torch.export made has no modes (its `eval` refuses), a frozen script has
     no flag, and quantized modules compute in one way."""
-    if "eval" in vars(model) or type(model).__module__.startswith(PACKED):
-        return None
-    if getattr(model, "training", False):
-        return name
-    found = (in_training(child, f"{name}.{child_name}".lstrip(".")) for child_name, child in model.named_children())
-    return next((each for each in found if each is not None), None)
+    waiting = [(model, name)]
+    while waiting:  # levels may be many
+        module, at = waiting.pop()
+        if "eval" in vars(module) or str(type(module).__module__).startswith(PACKED):
+            continue
+        if getattr(module, "training", False):
+            return at
+        inner = [(child, f"{at}.{child_name}".lstrip(".")) for child_name, child in module.named_children()]
+        waiting += reversed(inner)
+    return None
+
+
+def check_modules(model: Any) -> None:
+    """What nobody can go through, call or name."""
+    if not isinstance(model, torch.nn.Module):
+        return
+    try:
+        names = [name for name, _ in model.named_modules()]
+        names += [name for name, _ in (*model.named_parameters(), *model.named_buffers())]
+    except TypeError as error:
+        if "unhashable" not in str(error):
+            raise
+        raise InvalidInput(
+            f"[export] Expected modules that Python can put into a set, as PyTorch does, got one that cannot be "
+            f"({error}). Give its class __hash__."
+        ) from error
+    except RecursionError:
+        raise InvalidInput(
+            "[export] Expected modules that are nested some hundred levels deep at most, got deeper ones."
+        ) from None
+    wrong = next((name for name in names if not is_text(name)), None)
+    if wrong is not None:
+        raise InvalidInput(f"[export] Expected names of modules and weights that are texts, got {wrong!a}. Rename it.")
+    if inspect.iscoroutinefunction(model.forward):
+        raise InvalidInput(
+            f"[export] Expected a forward that computes, got that of {type(model).__name__}, which is a coroutine "
+            "(async def). Wrap the model in one that computes."
+        )
 
 
 def check_model(model: Any) -> None:

@@ -112,6 +112,21 @@ TEST_CASE("A forked child does not remove what its parent stages") {
   CHECK(std::filesystem::exists(staging.folder()));
 }
 
+TEST_CASE("A folder that a link leads to takes files and folders") {
+  const TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "real");
+  std::filesystem::create_directory_symlink("real", folder / "link");
+  Staging staging(folder / "link/model.onnx");
+  put_file(staging.path(), "model");
+  staging.commit_file();
+  CHECK(file_bytes(folder / "real/model.onnx") == "model");
+  Staging inner(folder / "link/out");
+  put_file(inner.folder() + "/model.onnx", "model");
+  inner.commit_folder();
+  CHECK(file_bytes(folder / "real/out/model.onnx") == "model");
+  CHECK(std::filesystem::is_symlink(folder / "link"));
+}
+
 TEST_CASE("A folder gets its name in one step, with what others have in it") {
   const TemporaryFolder folder;
   const std::string out = folder / "out";

@@ -241,6 +241,41 @@ TEST_CASE("every form that cannot be written is in one error, each place with it
   onnx::unregister_op("mylib.other");
 }
 
+TEST_CASE("windows and offsets whose sums are no numbers of 64 bits are refused") {
+  for (const std::string node :
+       {"aten.im2col.default(%0, [2, 2], [1, 1], [0, 0], [1, -9223372036854775808])",
+        "aten.im2col.default(%0, [-9223372036854775808, 2], [1, 1], [0, 0], [1, 1])",
+        "aten.max_pool2d.default(%0, [-9223372036854775808, 2], [2, 2])",
+        "aten.max_pool2d.default(%0, [2, 2], [2, 2], [0, 9223372036854775807])",
+        "aten.round.decimals(%0, -9223372036854775808)",
+        "aten.diag_embed.default(%0, -9223372036854775808)"}) {
+    CAPTURE(node);
+    const Source source("input %0: float32[1, 2, 4, 4]\n%1: float32[1, 2, 2, 2] = " + node +
+                        "\noutput \"y\" = %1\n");
+    CHECK_THROWS_WITH_AS((void)source.lower(), doctest::Contains("a number of 2147483647 at most"),
+                         Error);
+  }
+}
+
+TEST_CASE("an equation without a letter for each axis is refused") {
+  for (const std::string equation : {"ij,kj->ik", "i,kj->ik", "ijkl,kjm->ik", "ijm,kjm->iz"}) {
+    CAPTURE(equation);
+    const Source source(
+        "symbol b: size = %0[0]\ninput %0: float32[b, 3, 4]\ninput %1: float32[5, 3, 4]\n"
+        "%2: float32[b, 5] = aten.einsum.default(\"" +
+        equation + "\", [%0, %1])\noutput \"y\" = %2\n");
+    CHECK_THROWS_WITH_AS((void)source.lower(), doctest::Contains("expected an equation"), Error);
+  }
+}
+
+TEST_CASE("a shift by the least integer is one within the size") {
+  const Source source(
+      "input %0: float32[1, 2, 3, 4]\n"
+      "%1: float32[1, 2, 3, 4] = aten.roll.default(%0, [-9223372036854775808], [2])\n"
+      "output \"y\" = %1\n");
+  CHECK_NOTHROW((void)source.lower());
+}
+
 TEST_CASE("an operator of one's own is lowered by what was registered, until it is taken back") {
   const Source source(
       "input %0 \"x\": float32[2]\n%1: float32[2] = mylib.op(%0)\noutput \"y\" = %1\n");

@@ -57,6 +57,49 @@ def test_what_is_not_a_module(tmp_path, model, text):
     assert refused(model=model, folder=tmp_path) == f"[export] Expected a torch.nn.Module, {text}"
 
 
+class Alike(torch.nn.Linear):
+    def __eq__(self, other):
+        return True
+
+
+class Later(torch.nn.Linear):
+    async def forward(self, x):
+        return x
+
+
+def of_half_a_letter():
+    model = torch.nn.Sequential()
+    model._modules["\ud800"] = torch.nn.Linear(4, 4)
+    return model.eval()
+
+
+@pytest.mark.parametrize(
+    ("make", "text"),
+    [
+        (lambda: Later(4, 4).eval(), "a forward that computes, got that of Later, which is a coroutine (async def)."),
+        (of_half_a_letter, "names of modules and weights that are texts, got '\\ud800'. Rename it."),
+        (lambda: Fn(lambda x: {"\ud800": x}), "names of outputs that are texts, got '\\ud800'. Rename it, or pass"),
+        (lambda: Fn(lambda x: x.to("meta")), "outputs with values, got output on meta."),
+    ],
+    ids=["a coroutine", "names of modules", "names of outputs", "meta"],
+)
+def test_models_that_nobody_can_go_through_or_name(tmp_path, make, text):
+    assert text in refused(model=make(), folder=tmp_path)
+
+
+def test_hundreds_of_levels_and_odd_classes_are_one_error_or_none(tmp_path):
+    deep = torch.nn.Linear(4, 4)
+    for _ in range(400):
+        deep = torch.nn.Sequential(deep)
+    for module in deep.modules():
+        module.training = False
+    assert "RecursionError" in refused(model=deep, folder=tmp_path)
+    with pytest.raises(fairlead.InvalidInput, match="modules that Python can put into a set"):
+        fairlead.export(Alike(4, 4).eval(), (X,), tmp_path / "model.onnx")
+    odd = type("Odd", (torch.nn.Linear,), {"__module__": 7})(4, 4).eval()
+    assert fairlead.export(odd, (X,), tmp_path / "model.onnx").discrepancies
+
+
 @pytest.mark.parametrize("value", [None, {"a": None}])
 def test_a_model_that_returns_no_tensor(tmp_path, value):
     assert refused(model=Fn(lambda x: value), folder=tmp_path) == (

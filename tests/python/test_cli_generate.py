@@ -115,6 +115,14 @@ def test_wrong_words_are_one_line(run, folder, source, tmp_path):
         assert text in err
 
 
+def test_a_prompt_without_end_is_one_line(folder):
+    with open("/dev/zero", "rb") as zeros:
+        words = [sys.executable, "-m", "fairlead", "generate", folder, "-"]
+        done = subprocess.run(words, stdin=zeros, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+    assert "a prompt of 16,777,216 letters at most on standard input, got more" in done.stderr
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_printed_for_every_shell(run, shell):
     code, out, _ = run("completion", shell)

@@ -1,7 +1,7 @@
 """Every write is one step: old or new whatever stops it, and nothing stays behind.
 
 A shim, preloaded into a process that writes, kills it or makes a call fail at every call in turn: opening, writing,
-syncing, renaming, removing, making folders, locking. See write_driver.py and write_shim.c.
+syncing, renaming, removing, making folders, locking. See write_driver.py, commit_driver.py and write_shim.c.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from commit_driver import KINDS
 
 ROOT = Path(__file__).parent
 COMPILER = next((found for name in (os.environ.get("CC", "cc"), "gcc", "clang") if (found := shutil.which(name))), None)
@@ -56,6 +57,27 @@ def test_a_write_that_is_killed_or_fails_at_any_call_leaves_the_old_or_the_new(t
         assert seen["killed"] == seen["calls"]
         assert seen["refused"] >= 8
         assert min(seen["old"], seen["new"]) >= 3
+
+
+# Kinds that go through every way of putting files into their place; the others with FAIRLEAD_KINDS=all.
+COMMITTED = ["several parts", "linked files", "kept weights", "in place, converted", "an adapter of inputs"]
+
+
+@needs_shim
+def test_an_export_of_a_checkpoint_that_dies_or_fails_at_any_call_leaves_the_old_or_the_new(tmp_path, shim):
+    """Each call is looked at as a process that dies there leaves it; some fail, and some are exported again."""
+    kinds = list(KINDS) if os.environ.get("FAIRLEAD_KINDS") == "all" else COMMITTED
+    every = os.environ.get("FAIRLEAD_EVERY", "40")
+    done = python("commit_driver.py", shim, tmp_path, every, *kinds, LD_PRELOAD=str(shim))
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    found = {kind: seen for row in rows for kind, seen in row.items()}
+    assert list(found) == kinds
+    for seen in found.values():
+        assert seen["calls"] >= 100
+        assert seen["states"] >= 20
+        assert min(seen["old"], seen["new"]) >= 3
+        assert seen["refused"] >= 1
 
 
 def test_a_full_disk_refuses_a_pt2_file_in_one_line(tmp_path):

@@ -14,6 +14,10 @@ def test_wrong_files_are_one_line_each():
     tried("--part", part)
 
 
+def test_calls_that_are_wrong_in_other_ways():
+    tried("--calls", "--part", os.environ.get("FAIRLEAD_PART", f"3/{PARTS}"))
+
+
 def test_wrong_files_that_found_something():
     tried("--found")
 

@@ -1,6 +1,7 @@
 """Every command on every file of hostile_files.py, each in a process of its own, forked when everything is imported.
 
 python tests/python/try_files.py [--only WORDS] [--all] [--part 0/2]
+python tests/python/try_files.py --calls [--only WORDS] [--part 0/2]     the calls of hostile_calls.py
 
 A command has to end within SECONDS of its own time, with 0, 1 or 2, with one line on stderr where it is not 0, without
 a traceback or a word about a fault of ours, without control characters in what it prints, and within BYTES.
@@ -9,6 +10,7 @@ a traceback or a word about a fault of ours, without control characters in what 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import os
 import pkgutil
@@ -19,8 +21,9 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
@@ -31,6 +34,7 @@ PATIENCE = 60  # of the clock: a command that waits for something
 BYTES = 3 << 30
 MOST = 8 << 30  # of memory that may be asked for: the machine survives what a command should have refused
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+MINE = ("mine", "list.txt", "f")  # files of the user's own
 PLAIN = "x = __import__('torch').rand(2, 2)\ndef make():\n    return __import__('torch').nn.ReLU().eval(), (x,)\n"
 
 
@@ -67,8 +71,14 @@ def commands(name: str, path: Path, work: Path, every: bool) -> Iterator[list[st
             yield from lines
 
 
-def attempt(words: list[str], where: Path) -> str:
-    """What is wrong with how a command ended; "" where nothing is."""
+def attempt(
+    words: list[str],
+    where: Path,
+    before: Callable[[], Any] = lambda: None,
+    own_words: bool = False,
+    silent: bool = False,
+) -> str:
+    """What is wrong with how a command ended; "" where nothing is. `before` is called in its process."""
     out, err = where / "stdout", where / "stderr"
     start = time.monotonic()
     child = os.fork()
@@ -86,6 +96,7 @@ def attempt(words: list[str], where: Path) -> str:
 
             sys.argv = ["fairlead", *words]
             os.chdir(where)
+            before()
             cli.main()
         except SystemExit as ended:
             code = ended.code if isinstance(ended.code, int) else 0 if ended.code is None else 98
@@ -94,8 +105,9 @@ def attempt(words: list[str], where: Path) -> str:
 
             traceback.print_exc()
         finally:
-            sys.stdout.flush()
-            sys.stderr.flush()
+            for stream in (sys.stdout, sys.stderr):
+                with contextlib.suppress(Exception):  # where there is none, as Python ends
+                    stream.flush()
             os._exit(code)
     status = used = None
     while status is None:
@@ -116,26 +128,49 @@ def attempt(words: list[str], where: Path) -> str:
         return f"exit status {code}: {told[-300:]!r}"
     if "Traceback" in told or "fault in Fairlead" in told or "Internal" in told or "nternal error" in told:
         return f"blames us: {told[-500:]!r}"
-    if found := CONTROLS.search(said + told):
+    if not own_words and (found := CONTROLS.search(said + told)):
         return f"prints {found[0]!r}"
-    lines = [line for line in told.splitlines() if not line.startswith(("fairlead: ", "Where, why and what to try"))]
-    if words[0] == "sweep" and not any(line.startswith("error:") for line in lines):  # it tells of each model
+    told_besides = ("fairlead: ", "Where, why and what to try", "Not checked: ")
+    lines = [line for line in told.splitlines() if not line.startswith(told_besides)]
+    if words[:1] == ["sweep"] and not any(line.startswith("error:") for line in lines):  # it tells of each model
         lines = ["error: ["] if code and all(re.match(r"\[\d+/\d+\] ", line) for line in lines) else lines
     usage_line = bool(lines) and lines[0].startswith("Usage:")
     if (
         code
+        and not silent
         and not usage_line
         and not (len(lines) == 1 and lines[0].startswith("error: ["))
         and not (code == 1 and "differs in" in said)
     ):
         return f"{len(lines)} lines: {told[:500]!r}"
-    if not code and lines:
+    if not code and lines and not silent:
         return f"ends well and says {told[:300]!r}"
     if used.ru_utime + used.ru_stime > SECONDS:
         return f"took {used.ru_utime + used.ru_stime:.1f} s"
     if used.ru_maxrss * 1024 > BYTES:
         return f"took {used.ru_maxrss >> 10} MB"
     return ""
+
+
+def call_made(name: str, root: Path) -> str:
+    """What is wrong with how a call of hostile_calls.py ended."""
+    from hostile_calls import CALLS
+
+    call = CALLS[name](root)
+    mine = {path: path.read_bytes() for path in (root / "given").rglob("*") if path.is_file() and path.name in MINE}
+
+    def before() -> None:
+        for key, value in call.env.items():
+            os.environ.pop(key, None) if value is None else os.environ.update({key: value})
+        call.before()
+
+    problem = attempt(call.words, root / "at", before, call.own_words, call.silent)
+    told = (root / "at" / "stderr").read_text(errors="replace")
+    fault = "they ended the process" in told  # who dies of it leaves what is staged to the next export
+    hidden = [] if fault else [path.name for path in root.rglob(".*.fairlead-??????") if "AAAAAA" not in path.name]
+    if lost := [path.name for path, content in mine.items() if not path.is_file() or path.read_bytes() != content]:
+        problem = problem or f"changed {', '.join(lost)}"
+    return problem or (f"left {', '.join(hidden)}" if hidden else "")
 
 
 def left_behind(root: Path) -> str:
@@ -164,6 +199,7 @@ def warm_up() -> None:
 
 def try_all(names: list[str], every: bool, number: int = 0, jobs: int = 1, show=print) -> tuple[int, list[str]]:
     """(commands tried, what went wrong)."""
+    from hostile_calls import CALLS
     from hostile_files import FILES
 
     tried, wrong = 0, []
@@ -171,6 +207,13 @@ def try_all(names: list[str], every: bool, number: int = 0, jobs: int = 1, show=
         root = Path(tempfile.mkdtemp(prefix="fairlead-try-"))
         try:
             (root / "given").mkdir()
+            if name in CALLS:
+                (root / "at").mkdir()
+                tried += 1
+                if problem := call_made(name, root):
+                    wrong.append(f"{name!r}: {problem}")
+                    show(wrong[-1], flush=True)
+                continue
             path = FILES[name](root / "given")
             for words in commands(name, path, root, every):
                 (root / "at").mkdir(exist_ok=True)
@@ -190,6 +233,7 @@ def main() -> int:
     parser.add_argument("--only", default="")
     parser.add_argument("--all", action="store_true", help="every command, also those that do not take such a file")
     parser.add_argument("--part", default="0/1")
+    parser.add_argument("--calls", action="store_true", help="calls that are wrong in other ways than by their file")
     parser.add_argument("--found", action="store_true", help="those that once ended a command otherwise")
     given = parser.parse_args()
     import hostile_wholes  # noqa: F401, I001  # the new ones last: parts stay what they were
@@ -197,10 +241,11 @@ def main() -> int:
     import hostile_checkpoints  # noqa: F401
     import hostile_odd  # noqa: F401
     import hostile_parts
+    from hostile_calls import CALLS
     from hostile_files import FILES
 
     warm_up()
-    names = hostile_parts.FOUND if given.found else [name for name in FILES if given.only in name]
+    names = hostile_parts.FOUND if given.found else [n for n in (CALLS if given.calls else FILES) if given.only in n]
     number, jobs = map(int, given.part.split("/"))
     start = time.monotonic()
     tried, wrong = try_all(names, given.all, number, jobs)

@@ -2,6 +2,7 @@
  *
  * shim_arm(folder, n, kill): calls are counted from now on. Call n is the last thing the process does (a write leaves
  * half of its bytes), or it fails as a full or broken disk makes it fail. n = 0 only counts.
+ * shim_keep(to): before each call the folder is copied to `to`/N, as a process that dies there would leave it.
  * Sleeps and syncs return at once: nobody waits, and no power is lost here.
  */
 #define _GNU_SOURCE
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -26,11 +29,14 @@ static char folder[PATH_MAX];
 static char last[64];
 static long count, target;
 static int armed, kills;
+static char kept[PATH_MAX];
+extern char **environ;
 
 void shim_arm(const char *path, long at, int kill_it) {
   strncpy(folder, path, sizeof folder - 1);
   count = 0, target = at, kills = kill_it, last[0] = 0, armed = 1;
 }
+void shim_keep(const char *path) { strncpy(kept, path, sizeof kept - 1); }
 void shim_disarm(void) { armed = 0; }
 long shim_count(void) { return count; }
 const char *shim_last(void) { return last; } /* the call that failed; "" while none did */
@@ -50,8 +56,20 @@ static int below(int at, const char *path) {
   return strncmp(path, folder, strlen(folder)) == 0;
 }
 
+static void keep_folder(void) {
+  char to[PATH_MAX + 32];
+  snprintf(to, sizeof to, "%s/%ld", kept, count);
+  char *words[] = {"cp", "-a", folder, to, NULL};
+  pid_t pid;
+  int status, before = errno;
+  armed = 0;
+  if (posix_spawnp(&pid, "cp", NULL, NULL, words, environ) == 0) waitpid(pid, &status, 0);
+  armed = 1, errno = before;
+}
+
 /* Whether this call is to fail, with errno set. */
 static int hit(const char *name, int error) {
+  if (kept[0]) ++count, keep_folder(), --count;
   if (++count != target) return 0;
   if (kills) kill(getpid(), SIGKILL), pause();
   strncpy(last, name, sizeof last - 1);
@@ -99,6 +117,28 @@ ssize_t write(int file, const void *data, size_t size) {
     return real(file, data, size, at);                                                    \
   }
 PWRITE(pwrite) PWRITE(pwrite64)
+#define PWRITEV(name)                                                                     \
+  ssize_t name(int file, const struct iovec *parts, int n, off_t at) {                    \
+    REAL(ssize_t, #name);                                                                 \
+    STOP(file, NULL, "pwritev", ENOSPC, -1);                                              \
+    return real(file, parts, n, at);                                                      \
+  }
+PWRITEV(pwritev) PWRITEV(pwritev64)
+#define COPY(name, to, ...)                                                               \
+  REAL(ssize_t, #name);                                                                   \
+  STOP(to, NULL, #name, ENOSPC, -1);                                                      \
+  return real(__VA_ARGS__);
+ssize_t copy_file_range(int from, off_t *at, int to, off_t *there, size_t size, unsigned flags) {
+  COPY(copy_file_range, to, from, at, to, there, size, flags)
+}
+ssize_t sendfile(int to, int from, off_t *at, size_t size) { COPY(sendfile, to, to, from, at, size) }
+ssize_t sendfile64(int to, int from, off_t *at, size_t size) { COPY(sendfile64, to, to, from, at, size) }
+int ioctl(int file, unsigned long what, ...) {
+  REAL(int, "ioctl");
+  va_list rest; va_start(rest, what); void *more = va_arg(rest, void *); va_end(rest);
+  if (what == 0x40049409ul) STOP(file, NULL, "ioctl", EIO, -1); /* FICLONE */
+  return real(file, what, more);
+}
 ssize_t writev(int file, const struct iovec *parts, int n) {
   REAL(ssize_t, "writev");
   STOP(file, NULL, "writev", ENOSPC, -1);

@@ -338,7 +338,7 @@ ResultShapes steps(const ShapeCall& call) {
   if (is_const(step, 0)) return {};
   if (!is_const(step)) return {{pool.ceildiv(pool.sub(end, start), step)}};
   const Expr way = step->value > 0 ? pool.sub(end, start) : pool.sub(start, end);
-  return {{pool.ceildiv(way, pool.constant(std::abs(step->value)))}};
+  return {{pool.ceildiv(way, step->value > 0 ? step : pool.neg(step))}};
 }
 
 // glu(self, dim): the first half, and the gates

@@ -23,10 +23,18 @@ struct Window {
   [[nodiscard]] Expr reach(ExprPool& pool) const {
     return pool.mul(dilation, pool.sub(kernel, pool.constant(1)));
   }
+  // Whether its sums and products are numbers of 64 bits.
+  [[nodiscard]] bool counts() const {
+    constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;
+    const auto beyond = [](Expr e) {
+      return is_const(e) && (e->value > kMost || e->value < -kMost);
+    };
+    return !beyond(kernel) && !beyond(stride) && !beyond(padding) && !beyond(dilation);
+  }
 };
 
 Expr slide(ExprPool& pool, Expr x, const Window& w) {
-  if (is_const(w.stride) && w.stride->value < 1) return nullptr;
+  if ((is_const(w.stride) && w.stride->value < 1) || !w.counts()) return nullptr;
   const Expr one = pool.constant(1);
   const Expr both_sides = pool.mul(pool.constant(2), w.padding);
   Expr shift = pool.sub(pool.sub(both_sides, w.reach(pool)), one);
@@ -54,6 +62,7 @@ ResultShapes convolution(const ShapeCall& call) {
   for (std::size_t k = 0; k < spatial; ++k) {
     Expr& x = shape[first + k];
     const Window w{weight[k + 2], at(call, 3, k, one), at(call, 4, k, none), at(call, 5, k, one)};
+    if (!w.counts()) return {};
     if (!transposed) {
       x = slide(pool, x, w);
       continue;
@@ -124,7 +133,7 @@ ResultShapes shuffled(const ShapeCall& call) {
   if (!call.is_value(0) || call.rank(0) < 3 || !factor || *factor < 1) return {};
   ExprPool& pool = call.pool;
   std::vector<Expr> shape = list_of(call.shape(0));
-  const Expr by = pool.constant(*factor), square = pool.constant(*factor * *factor);
+  const Expr by = pool.constant(*factor), square = pool.mul(by, by);
   Expr& channels = shape[shape.size() - 3];
   channels = unshuffle ? pool.mul(channels, square) : pool.floordiv(channels, square);
   for (std::size_t k = shape.size() - 2; k < shape.size(); ++k) {

@@ -8,6 +8,9 @@ namespace fairlead::onnx {
 namespace {
 
 // A list of one integer counts for every spatial dimension.
+// Times the taps of a filter it is a number of 64 bits.
+constexpr std::int64_t kMostStep = (std::int64_t{1} << 31) - 1;
+
 Shape spatial(Lowering& b, std::size_t i, std::size_t count) {
   Shape list = b.integers(i);
   if (list.size() == 1) list.resize(count, Expr{list[0]});
@@ -22,6 +25,10 @@ Ints constants(Lowering& b, const Shape& list, std::string_view what) {
   Ints values;
   for (const Expr e : list) {
     if (!is_const(e)) b.must_be_constant("the " + std::string(what), e);
+    if (e->value > kMostStep || e->value < -kMostStep) {
+      b.unsupported("expected a " + std::string(what) + " of " + std::to_string(kMostStep) +
+                    " at most, got " + std::to_string(e->value));
+    }
     values.push_back(e->value);
   }
   return values;

@@ -354,9 +354,10 @@ void lower_rot90(Lowering& b) {
 
 Val rolled(Lowering& b, Val v, std::int64_t axis, Expr shift, Expr size) {
   if (is_const(size) && is_const(shift)) {
-    if (size->value == 0) return v;
-    const std::int64_t cut = ((-shift->value % size->value) + size->value) % size->value;
-    if (cut == 0) return v;
+    if (size->value <= 0) return v;
+    const std::int64_t beyond = shift->value % size->value;
+    if (beyond == 0) return v;
+    const std::int64_t cut = beyond > 0 ? size->value - beyond : -beyond;
     return b.concat({b.slice(v, axis, b.ints({cut}), b.ints({INT64_MAX})),
                      b.slice(v, axis, b.ints({0}), b.ints({cut}))},
                     axis);

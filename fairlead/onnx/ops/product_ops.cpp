@@ -205,10 +205,19 @@ std::optional<Val> as_matmul(Lowering& b, const std::string& equation, const Inp
   bool ends = false;
   for (std::size_t k = 0; k < 2; ++k) {
     const Shape& shape = b.graph().values[b.node().args[1].items[k].value].shape;
+    if (parts[k].size() != shape.size()) {
+      b.unsupported("expected an equation with a letter for each axis, got '" + equation + "'");
+    }
     for (std::size_t axis = 0; axis < shape.size(); ++axis) {
       const auto [it, fresh] = sizes.emplace(parts[k][axis], shape[axis]);
       if (!fresh && it->second != shape[axis]) return std::nullopt;  // broadcast, maybe
       ends = ends || !b.pool().never_below_zero(b.pool().sub(shape[axis], b.expr(1)));
+    }
+  }
+  for (const char c : parts[2]) {
+    if (!sizes.contains(c)) {
+      b.unsupported("expected an equation whose results are axes of its operands, got '" +
+                    equation + "'");
     }
   }
   if (!ends) return std::nullopt;

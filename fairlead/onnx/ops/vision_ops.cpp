@@ -80,7 +80,9 @@ void lower_deform_conv(Lowering& b) {
   };
   const std::int64_t out_channels = fixed(0), per_group = fixed(1), kh = fixed(2), kw = fixed(3);
   const std::int64_t groups = b.constant_int(11), parts = b.constant_int(12);
-  const std::int64_t channels = per_group * groups, taps = kh * kw;
+  if (groups < 1 || parts < 1) b.unsupported("expected one group at least, got none");
+  const std::int64_t channels = b.pool().mul(b.expr(per_group), b.expr(groups))->value;
+  const std::int64_t taps = kh * kw;
   const auto wide = [&](std::initializer_list<std::int64_t> sizes) {
     Shape shape;
     for (const std::int64_t n : sizes) {

@@ -11,6 +11,25 @@ import click
 from fairlead.base.plain_text import escaped
 from fairlead.cli.printing import progress, say, say_json
 
+LONGEST = 16 << 20  # letters of a prompt: beyond what any model has positions for
+
+
+def given_prompt() -> str:
+    """What standard input has; there may be none, or no end of it."""
+    from fairlead._core import InvalidInput
+
+    try:
+        text = "" if sys.stdin is None else sys.stdin.read(LONGEST + 1)
+    except OSError as error:
+        raise InvalidInput(
+            f"[generate] Expected a prompt on standard input, but it cannot be read: {error.strerror}."
+        ) from error
+    if len(text) > LONGEST:
+        raise InvalidInput(
+            f"[generate] Expected a prompt of {LONGEST:,} letters at most on standard input, got more. Shorten it."
+        )
+    return text
+
 
 @click.command()
 @click.argument("folder", type=click.Path(exists=True, file_okay=False))
@@ -58,7 +77,7 @@ def generate(
     if greedy or drawn:
         settings["do_sample"] = not greedy
     if prompt == "-":
-        prompt = sys.stdin.read()
+        prompt = given_prompt()
     start = time.perf_counter()
     with progress(f"loading {folder}", quiet=as_json or sys.stderr is None or not sys.stderr.isatty()):
         text = TextGenerator(folder)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import inspect
 import os
 import re
 import sys
@@ -54,6 +55,8 @@ def load(source: str, config: dict[str, Any], inputs: list[str]) -> tuple[Any, A
         return model, example
     with quoting(source):
         result = maker(**config)
+    if inspect.iscoroutine(result):
+        result.close()  # nobody waits for it
     if not isinstance(result, tuple) or len(result) != 2 or not isinstance(result[0], torch.nn.Module):
         raise InvalidInput(
             f"[export] Expected {source} to return (model, inputs), got {type(result).__name__}. "

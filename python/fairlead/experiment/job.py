@@ -16,6 +16,7 @@ import torch
 
 from fairlead import _core
 from fairlead.base.collector import collect_rarely
+from fairlead.base.plain_text import is_text
 from fairlead.contract import Check, Contract, FixedDim, Symbol, Tensor, merged
 from fairlead.experiment.driver import Driver
 from fairlead.experiment.model_program import Program
@@ -328,6 +329,12 @@ class Job(ABC):
             )
         given = self.options.output_names
         if given is None:
+            wrong = next((name for name in names if not is_text(name)), None)
+            if wrong is not None:
+                raise _core.InvalidInput(
+                    f"[export] Expected names of outputs that are texts, got {wrong!a}. Rename it, or pass "
+                    "output_names."
+                )
             return names
         if len(given) != len(names):
             raise _core.InvalidInput(

@@ -77,7 +77,7 @@ class ModelState:
                 for key, item in () if isinstance(value, set) else items:
                     self._keep(item, f"{path}[{key!r}]", known, levels - 1)
             self._paths[id(value)] = path
-        elif type(getattr(value, "__dict__", None)) is dict and not type(value).__module__.startswith("torch"):
+        elif type(getattr(value, "__dict__", None)) is dict and not str(type(value).__module__).startswith("torch"):
             known.add(id(value))
             self._containers.append((value.__dict__, dict(value.__dict__)))
             self._paths[id(value.__dict__)] = path

@@ -31,7 +31,7 @@ RANGES = {torch.quint8: (0, 255), torch.qint8: (-128, 127), torch.qint32: (-(2**
 
 
 def is_packed(module: torch.nn.Module) -> bool:
-    where = type(module).__module__
+    where = str(type(module).__module__)
     return where.startswith(PACKED) and ".reference." not in where
 
 

@@ -15,7 +15,7 @@ _exported: set[str] = set()  # packages whose classes this process has exported
 def note_exported(model: Any) -> None:
     """The code of a model that is exported here may be quoted: its classes', and that of their packages."""
     for module in model.modules():
-        _exported.add(type(module).__module__.partition(".")[0])
+        _exported.add(str(type(module).__module__).partition(".")[0])
 
 
 def find_file(name: str) -> str | None:

@@ -140,6 +140,12 @@ class Verification:
                     raise_if_memory_lacks(error)
                 return self.refused(setting, error)
             self.refuse_drawn()
+            empty = [name for name, t in zip(self.output_names, expected, strict=False) if t.is_meta]
+            if empty:
+                raise InvalidInput(
+                    f"[export] Expected outputs with values, got {empty[0]} on meta. Leave it on the device of the "
+                    f"inputs. {self.nothing_written}".rstrip()
+                )
             row: dict[str, Any] = {"kind": setting.kind, "sizes": setting.sizes}
             if setting.variation is not None:
                 row["variation"] = setting.variation.words
