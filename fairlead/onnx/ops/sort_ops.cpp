@@ -45,6 +45,50 @@ Ints order_of_equals(std::int64_t n, std::int64_t k, bool sorted) {
   return places;
 }
 
+// The same in the file, for rows of n elements whatever n is. std::nth_element on equals halves a
+// range that holds place k - 1, until three are left: the middle changes places with the first, and
+// what is behind the first is reversed. Whatever is sorted is k elements, the same in every row.
+Val order_of_equals(Lowering& b, Expr n, std::int64_t k, bool sorted) {
+  constexpr double kLeft = 3, kMostHalves = 64;
+  const Num size{&b, b.size_scalar(n)};
+  const Num whole = size.is(0), one = size.is(1);
+  const Val places = b.op("Range", {whole, size, one});
+  const Num place{&b, places};
+  const auto parameter = [](Dtype d, Shape shape) { return TensorInfo{"", d, std::move(shape)}; };
+  std::vector<TensorInfo> parameters = {parameter(Dtype::kInt64, {}),
+                                        parameter(Dtype::kBool, {}),
+                                        parameter(Dtype::kInt64, {}),
+                                        parameter(Dtype::kInt64, {}),
+                                        {"", Dtype::kInt64, std::nullopt}};
+  const auto body = b.body(std::move(parameters), [&](const Inputs& in) -> Inputs {
+    const Num first{&b, in[2]}, last{&b, in[3]};
+    const Num middle = first + (last - first) / 2;
+    const Num turned = where(both(place > first, place < last), (first + last) - place, place);
+    const Num from = where(turned == middle, first, where(turned == first, middle, turned));
+    const Num cut = (first + 1) + (last - first - one) / 2;
+    const Num above = cut <= static_cast<double>(k - 1);
+    const Num begin = where(above, cut, first), end = where(above, last, cut);
+    return {end - begin > kLeft, begin, end, b.op("Gather", {in[4], from}, {attr("axis", 0)})};
+  });
+  const Num few = size < static_cast<double>(64 * k);
+  const Inputs found =
+      b.ops("Loop", {size.is(kMostHalves), both(few, size > kLeft), whole, size, places},
+            {Dtype::kInt64, Dtype::kInt64, Dtype::kInt64}, {{"body", body}});
+  Ints chosen(static_cast<std::size_t>(k));
+  std::iota(chosen.begin(), chosen.end(), 0);
+  const auto equal = [](std::int64_t, std::int64_t) { return false; };
+  if (sorted) std::sort(chosen.begin(), chosen.end() - 1, equal);
+  Ints heaped(static_cast<std::size_t>(k));
+  std::iota(heaped.begin(), heaped.end(), 0);
+  std::partial_sort(heaped.begin(), heaped.end(), heaped.end(), equal);
+  const Val among = b.op("Where", {few, b.ints(chosen), b.ints(heaped)});
+  const Val head = b.op("Gather", {found[2], among}, {attr("axis", 0)});
+  const Val marks = b.op("Expand", {b.scalar(1, Dtype::kInt64), b.dim(n)});
+  const Val gone = b.op("Expand", {b.scalar(0, Dtype::kInt64), b.ints({k})});
+  const Val left = b.op("ScatterElements", {marks, head, gone}, {attr("axis", 0)});
+  return b.concat({head, b.squeeze(b.op("NonZero", {left}), {0})}, 0);
+}
+
 // TopK puts equal elements in the order of their places: the elements are laid out in an order
 // before, and the places translated back after.
 Inputs top_k_in_order(Lowering& b, std::int64_t axis, Val k, bool largest, Val places) {
@@ -81,9 +125,18 @@ void lower_topk(Lowering& b) {
   const Expr size = b.shape(0)[axis];
   const std::int64_t n = tied_size(b, axis);
   const bool known = is_const(k) && k->value > 0 && k->value <= kMostTied;
-  if (known && n >= k->value && (is_float(b.dtype(0)) || !sorted || k->value * 64 <= n)) {
-    return both_results(
-        b, top_k_in_order(b, axis, b.dim(k), largest, order_of_equals(n, k->value, sorted)));
+  const bool shown = b.result_shown(1);
+  if (known && n >= k->value && (is_float(b.dtype(0)) || !sorted || !shown || k->value * 64 <= n)) {
+    const Ints order = order_of_equals(n, k->value, sorted);
+    return both_results(b, top_k_in_order(b, axis, b.dim(k), largest, order));
+  }
+  // Where they are places alone from which floats are taken, rows of equals are enough.
+  if (!shown && (!known || is_const(size))) {
+    return both_results(b, top_k(b, axis, b.dim(k), largest));
+  }
+  if (!shown) {
+    const Val order = order_of_equals(b, size, k->value, sorted);
+    return both_results(b, top_k_in_order(b, axis, b.dim(k), largest, order));
   }
   const Val heap = known ? order_of_heap(b, size, k->value) : Val{};
   const Inputs plain = heap.present() ? top_k_in_order(b, axis, b.dim(k), largest, heap)
@@ -100,7 +153,8 @@ void lower_sort(Lowering& b) {
   const std::int64_t axis = b.has(1) ? b.axis(1) : std::max(b.rank(0) - 1, 0);
   const Inputs plain = top_k(b, axis, size_along(b, axis), b.flag(2));
   const bool few = b.rank(0) == 0 || (is_const(b.shape(0)[axis]) && b.shape(0)[axis]->value <= 16);
-  if (few || !b.result_used(1)) return both_results(b, plain);
+  // Tokens that are sorted by their experts: whose places nobody sees need no order among equals.
+  if (few || !b.result_shown(1)) return both_results(b, plain);
   both_results(b, sorted_as_eager(b, ordered(b, b.in(0)), plain, axis, b.flag(2)));
 }
 
