@@ -72,6 +72,9 @@ class Lowering : public Sizes {
   // Whether a logarithm is taken of what is computed of the result element by element: then how
   // close it is to 0 or 1 counts.
   [[nodiscard]] bool result_in_logarithm() const;
+  // Whether the integers of result k reach an output as numbers, and not only as places from which
+  // floats are taken.
+  [[nodiscard]] bool result_shown(std::size_t k) const;
   void result(Val v) { result(0, v); }
   void result(std::size_t k, Val v);  // cast to the observed dtype where it differs
 
@@ -97,12 +100,14 @@ class Lowering : public Sizes {
   static void check_bytes(const Constant& c);
   void count_weight_uses();
   void find_logarithms();
+  void find_shown();
   void prune();
 
   LowerOptions options_;
   std::vector<Val> values_;                                // by ValueId
   std::vector<bool> used_;                                 // by ValueId
   std::vector<bool> in_logarithm_;                         // by ValueId
+  std::vector<bool> shown_;                                // by ValueId
   std::vector<bool> values_checked_;                       // by requirement
   std::vector<Val> value_checks_;                          // 0 each, where it holds
   std::unordered_map<ValueId, std::array<Val, 2>> parts_;  // of complex values

@@ -94,6 +94,7 @@ Lowering::Lowering(const fairlead::Graph& graph, const LowerOptions& options)
   }
   count_weight_uses();
   find_logarithms();
+  find_shown();
 }
 
 // A weight that is read in its own orientation too (an embedding tied to the head) is stored once
@@ -132,8 +133,6 @@ bool is_logarithm(const OpName& op) {
                            Op::log1p,
                            Op::log2,
                            Op::logit,
-                           Op::reciprocal,
-                           Op::rsqrt,
                            Op::xlogy_Tensor,
                            Op::xlogy_Scalar_Self};
   return std::any_of(std::begin(kThese), std::end(kThese), [&](Op one) { return op == one; });
@@ -164,6 +163,45 @@ void Lowering::find_logarithms() {
                            std::any_of(node.outputs.begin(), node.outputs.end(), in_one);
     if (passed_on || is_logarithm(node.op)) mark(node);
   }
+}
+
+// Backwards from the outputs. What has several tensors and gives floats takes its integers for
+// places, unless it computes with them element by element.
+void Lowering::find_shown() {
+  shown_.assign(graph_.values.size(), false);
+  for (const ValueId id : graph_.outputs) shown_[id] = true;
+  std::vector<const fairlead::Node*> nodes;
+  for_each_node(graph_.nodes, [&](const fairlead::Node& node) {
+    nodes.push_back(&node);
+    for (const Body& body : node.bodies) {  // what goes on there is not followed
+      for (const ValueId id : body.outputs) shown_[id] = true;
+    }
+  });
+  for (auto it = nodes.rbegin(); it != nodes.rend(); ++it) {
+    const fairlead::Node& node = **it;
+    bool any = !node.bodies.empty(), floats = true;
+    for (const ValueId id : node.outputs) {
+      if (id == kNoValue) continue;
+      any = any || shown_[id];
+      floats = floats && is_float(graph_.values[id].dtype);
+    }
+    if (!any) continue;
+    const bool places =
+        floats && node.bodies.empty() && !node.op.has(Trait::kPointwise) && count_values(node) > 1;
+    const auto mark = [&](const Arg& a, bool listed) {
+      if (a.kind != ArgKind::kValue) return;
+      const bool place = (places || (floats && listed)) && !is_float(graph_.values[a.value].dtype);
+      if (!place) shown_[a.value] = true;
+    };
+    for (const Arg& a : node.args) {
+      mark(a, false);
+      for (const Arg& item : a.items) mark(item, node.op.has(Trait::kIndexes));
+    }
+  }
+}
+
+bool Lowering::result_shown(std::size_t k) const {
+  return k < node_->outputs.size() && node_->outputs[k] != kNoValue && shown_[node_->outputs[k]];
 }
 
 bool Lowering::result_in_logarithm() const {

@@ -81,14 +81,18 @@ void lower_topk(Lowering& b) {
   const Expr size = b.shape(0)[axis];
   const std::int64_t n = tied_size(b, axis);
   const bool known = is_const(k) && k->value > 0 && k->value <= kMostTied;
-  if (known && n >= k->value && (is_float(b.dtype(0)) || !sorted || k->value * 64 <= n)) {
-    return both_results(
-        b, top_k_in_order(b, axis, b.dim(k), largest, order_of_equals(n, k->value, sorted)));
+  const bool shown = b.result_shown(1);
+  if (known && n >= k->value && (is_float(b.dtype(0)) || !sorted || !shown || k->value * 64 <= n)) {
+    const Ints order = order_of_equals(n, k->value, sorted);
+    return both_results(b, top_k_in_order(b, axis, b.dim(k), largest, order));
+  }
+  // Places alone, from which floats are taken: a check tells whether their order is to be eager's.
+  if (!shown && !b.wants_order_of_equals()) {
+    return both_results(b, top_k(b, axis, b.dim(k), largest));
   }
   const Val heap = known ? order_of_heap(b, size, k->value) : Val{};
   const Inputs plain = heap.present() ? top_k_in_order(b, axis, b.dim(k), largest, heap)
                                       : top_k(b, axis, b.dim(k), largest);
-  if (!b.wants_order_of_equals()) return both_results(b, plain);
   both_results(b, top_as_eager(b, ordered(b, b.in(0)), plain, k, axis, largest));
 }
 
@@ -101,7 +105,10 @@ void lower_sort(Lowering& b) {
   const std::int64_t axis = b.has(1) ? b.axis(1) : std::max(b.rank(0) - 1, 0);
   const Inputs plain = top_k(b, axis, size_along(b, axis), b.flag(2));
   const bool few = b.rank(0) == 0 || (is_const(b.shape(0)[axis]) && b.shape(0)[axis]->value <= 16);
-  if (few || !b.result_used(1) || !b.wants_order_of_equals()) return both_results(b, plain);
+  // Tokens that are sorted by their experts: whose places nobody sees need no order among equals,
+  // unless a check tells the difference.
+  if (few || !b.result_used(1)) return both_results(b, plain);
+  if (!b.result_shown(1) && !b.wants_order_of_equals()) return both_results(b, plain);
   both_results(b, sorted_as_eager(b, ordered(b, b.in(0)), plain, axis, b.flag(2)));
 }
 
