@@ -166,7 +166,8 @@ Num inserted(const Rows& rows, const Ranges& in, Num nth, Num place) {
   return order;
 }
 
-Num top_places(const Rows& rows, Expr k) {
+// `sorted`: those before the k-th are put in order among themselves.
+Num top_places(const Rows& rows, Expr k, bool sorted) {
   Lowering& b = *rows.b;
   const Num place = rows.places();
   const Num last_one{&b, b.size_scalar(b.pool().sub(k, b.expr(1)))};
@@ -176,12 +177,12 @@ Num top_places(const Rows& rows, Expr k) {
   const Val zero = b.ints({0}), one = b.ints({1});
   const Num nth = Num{&b, b.slice(place, rows.rank - 1, zero, one)} + last_one;
   const Num order = inserted(rows, selected, nth, place);
-  // Those before the k-th are sorted among themselves.
   const Num head{&b, b.slice(order, rows.rank - 1, zero, b.dim(k))};
+  if (!sorted) return head;
   const Rows chosen{&b, rows.at(rows.key, head), rows.rank, k, rows.largest};
   const Num at = chosen.places();
-  const Num sorted = at < last_one;
-  const Ranges start{at, where(sorted, 0.0, at), where(sorted, at * 0.0 + last_one, at)};
+  const Num before = at < last_one;
+  const Ranges start{at, where(before, 0.0, at), where(before, at * 0.0 + last_one, at)};
   return rows.at(head,
                  ended(chosen, until_short(chosen, start, kSortLeft, nullptr).order, b.dim(k)));
 }
@@ -205,6 +206,20 @@ Rows rows_of(Lowering& b, Val x, std::int64_t axis, bool largest) {
   return {&b, {&b, b.transpose(key, axis_last(axis, rank))}, rank, b.shape(0)[axis], largest};
 }
 
+// What `places` gives where `condition` holds, else `plain`.
+Inputs where_wanted(Lowering& b, Val x, const Rows& rows, const Inputs& plain, Num condition,
+                    std::int64_t axis, const std::function<Num()>& places) {
+  const auto as_eager = b.body({}, [&](const Inputs&) -> Inputs {
+    const Val found = b.transpose(places(), inverse(axis_last(axis, rows.rank)));
+    return {b.op("GatherElements", {x, found}, {attr("axis", axis)}), found};
+  });
+  const auto as_it_is = b.body({}, [&](const Inputs&) -> Inputs {
+    return {b.op("Identity", {plain[0]}), b.op("Identity", {plain[1]})};
+  });
+  return b.ops("If", {condition}, {b.dtype_of(plain[0]), Dtype::kInt64},
+               {{"then_branch", as_eager}, {"else_branch", as_it_is}});
+}
+
 // `plain`, or what `places` gives where two of the first k + 1 elements are equal.
 Inputs unless_equal(Lowering& b, Val x, const Rows& rows, const Inputs& plain, Val count, Num asked,
                     std::int64_t axis, const std::function<Num()>& places) {
@@ -215,15 +230,7 @@ Inputs unless_equal(Lowering& b, Val x, const Rows& rows, const Inputs& plain, V
   constexpr std::int64_t kEnd = std::numeric_limits<std::int64_t>::max();
   const Num left{&b, b.slice(sorted, last, b.ints({0}), b.ints({-1}))};
   const Num right{&b, b.slice(sorted, last, b.ints({1}), b.ints({kEnd}))};
-  const auto as_eager = b.body({}, [&](const Inputs&) -> Inputs {
-    const Val found = b.transpose(places(), inverse(axis_last(axis, rows.rank)));
-    return {b.op("GatherElements", {x, found}, {attr("axis", axis)}), found};
-  });
-  const auto as_it_is = b.body({}, [&](const Inputs&) -> Inputs {
-    return {b.op("Identity", {plain[0]}), b.op("Identity", {plain[1]})};
-  });
-  return b.ops("If", {both(asked, rows.any(left == right))}, {b.dtype_of(plain[0]), Dtype::kInt64},
-               {{"then_branch", as_eager}, {"else_branch", as_it_is}});
+  return where_wanted(b, x, rows, plain, both(asked, rows.any(left == right)), axis, places);
 }
 
 }  // namespace
@@ -251,7 +258,15 @@ Inputs top_as_eager(Lowering& b, Val x, const Inputs& plain, Expr k, std::int64_
   const Expr one_more = b.pool().min(rows.n, b.pool().add(k, b.expr(1)));
   return unless_equal(b, x, rows, plain, b.dim(one_more),
                       both(asked > 0.0, asked * kPartialSort > rows.size()), axis,
-                      [&] { return top_places(rows, k); });
+                      [&] { return top_places(rows, k, true); });
+}
+
+Inputs unsorted_top(Lowering& b, Val x, const Inputs& plain, Expr k, std::int64_t axis,
+                    bool largest) {
+  const Rows rows = rows_of(b, x, axis, largest);
+  const Num asked{&b, b.size_scalar(k)};
+  return where_wanted(b, x, rows, plain, both(asked > 0.0, asked * kPartialSort > rows.size()),
+                      axis, [&] { return top_places(rows, k, false); });
 }
 
 }  // namespace fairlead::onnx

@@ -19,4 +19,8 @@ namespace fairlead::onnx {
 [[nodiscard]] Inputs top_as_eager(Lowering& b, Val x, const Inputs& plain, Expr k,
                                   std::int64_t axis, bool largest);
 
+// The first k where they are not to be sorted: in the order that std::nth_element leaves.
+[[nodiscard]] Inputs unsorted_top(Lowering& b, Val x, const Inputs& plain, Expr k,
+                                  std::int64_t axis, bool largest);
+
 }  // namespace fairlead::onnx
