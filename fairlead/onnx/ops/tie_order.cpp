@@ -73,7 +73,7 @@ Num open_ranges(Num first, Num last, double short_one, const Num* nth) {
 
 // Rules 1 to 3, once.
 Ranges partitioned(const Rows& rows, Num place, Num limit, const Ranges& in, Num open) {
-  const auto& [order, first, last] = in;
+  const Num order = in.order, first = in.first, last = in.last;
   const Num value = rows.at(rows.key, order);
   const Num second = where(first + 1.0 < limit, first + 1.0, first), end = last - 1.0;
   const Num middle = first + (last - first) / 2.0;
