@@ -222,7 +222,7 @@ class OnnxExport(Job):
 
     def open(self, path: str) -> OnnxSession:
         weights = self.session.weightless.bytes if self.has_begun else self.staged.external_bytes
-        packs = self.has_integers or weights < LARGE
+        packs = self.has_integers or max(weights, os.path.getsize(path)) < LARGE
         # It begins before the session is made, while eager computes the first outputs.
         data = os.path.join(os.path.dirname(path), os.path.basename(self.staged.external_path))
         ahead = ReadAhead(data) if 0 < self.staged.external_bytes < free_memory() else None
