@@ -14,8 +14,12 @@ namespace fairlead::onnx {
 Val Sizes::symbol(SymbolId id) {
   if (const auto found = checked_.find(id); found != checked_.end()) return found->second;
   const SymbolSource& source = graph_.symbol_sources.at(id);
-  FAIRLEAD_CHECK(source.value != kNoValue,
-                 "symbol " + graph_.pool->symbols()[id].name + " comes from nowhere");
+  if (source.value == kNoValue) {  // a text may name it alone
+    throw Error(ErrorCode::kInvalidInput,
+                "[lower] Expected an axis of an input, or a number that was "
+                "read, for symbol " +
+                    graph_.pool->symbols()[id].name + ", got none. Give its place in the graph.");
+  }
   const Val v = value(source.value);
   const SymbolKind kind = graph_.pool->symbols()[id].kind;
   if (kind == SymbolKind::kRead || kind == SymbolKind::kReadReal) {

@@ -131,6 +131,14 @@ TEST_CASE("what a runtime has no kernel for computes in another type, by its pro
   CHECK(casts(Provider::kPortable) == 0);
 }
 
+TEST_CASE("a size that nothing gives is an error") {
+  const std::string text =
+      "symbol n: size\n%0: float32[n] = aten.ones.default([n])\noutput \"y\" = %0\n";
+  CHECK_THROWS_WITH_AS((void)onnx::lower_graph(Source(text).graph, {}),
+                       doctest::Contains("for symbol n, got none. Give its place in the graph."),
+                       Error);
+}
+
 TEST_CASE("what a runtime does wrong is avoided there, and nowhere else") {
   struct Row {
     onnx::Fault fault;
