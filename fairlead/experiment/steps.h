@@ -281,7 +281,7 @@ struct Emitted {
   std::vector<std::string> constants;  // symbols that it could only hold as constants
   std::vector<std::pair<std::string, std::int64_t>> largest;  // of symbols, as far as the file goes
   // Kinds of fusions that it has, and kPlainOrder.
-  std::vector<std::string> fused;  // kinds of fusions that it has
+  std::vector<std::string> fused;
 };
 
 // What was measured; what follows from it is decided in judging.h.

@@ -4,7 +4,6 @@
 #include <numeric>
 
 #include "fairlead/onnx/families.h"
-#include "fairlead/onnx/ops/formula.h"
 #include "fairlead/onnx/ops/index_forms.h"
 #include "fairlead/onnx/ops/nan_forms.h"
 #include "fairlead/onnx/ops/tie_order.h"
